@@ -1,0 +1,166 @@
+"""The training batch of one iteration: rows of both roles with their advantages, a fixed number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spade_loop.config import Config
+from spade_loop.measurement import Measured
+from spade_loop.rewards import (
+    agent_advantages,
+    designer_advantages,
+    role_scale,
+    update_rms,
+)
+from spade_loop.types import Candidate, Completion, JsonRow, Outcome, Role, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """Rows that a recipe plans; what is missing is padded, so that every iteration has the same number."""
+
+    designer: int
+    agent: int
+    rows_per_step: int
+
+    @property
+    def total(self) -> int:
+        """Rows in all, a multiple of `rows_per_step`."""
+        rows = self.designer + self.agent
+        return -(-rows // self.rows_per_step) * self.rows_per_step
+
+    @classmethod
+    def of(cls, config: Config) -> BatchShape:
+        """What a config plans."""
+        agent = config.agent
+        designs = config.designer.candidates - initial_proposals(config)
+        return cls(
+            designs, agent.environments * agent.seeds * agent.plays, config.trainer.rows_per_step
+        )
+
+
+def initial_proposals(config: Config) -> int:
+    """Proposals that come from the initial designer: at least one when the share is positive."""
+    return int(np.ceil(config.designer.initial_share * config.designer.candidates))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSummary:
+    """What one role brings to a batch; a row of `metrics.jsonl`."""
+
+    rows: int
+    live_rows: int
+    """Rows with an advantage other than zero."""
+    trained_tokens: int
+    """Tokens of live rows that carry a gradient."""
+    abs_advantage: float
+    """Sum of |advantage| over the rows, after centring and weighting."""
+    reward_mean: float
+    reward_std: float
+    zero_variance_groups: int
+    rms: float
+
+    def to_json(self) -> JsonRow:
+        """Plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def designer_samples(
+    candidates: Sequence[Candidate], rewards: Mapping[int, float], config: Config
+) -> list[Sample]:
+    """A row for each trained attempt. `rewards` holds the measured reward of candidate i; others are NaN.
+
+    Baselines are taken over all attempts of a skill, those of the initial designer included.
+    """
+    samples: list[Sample] = []
+    for skill in dict.fromkeys(c.skill for c in candidates):
+        group = [(i, c) for i, c in enumerate(candidates) if c.skill == skill]
+        valid_N = np.asarray([float(c.outcome is Outcome.ADMITTED) for _, c in group])
+        reward_N = np.asarray([rewards.get(i, float("nan")) for i, _ in group])
+        advantage_N = designer_advantages(valid_N, reward_N, config.reward.valid_weight)
+        earned_N = config.reward.valid_weight * valid_N + np.nan_to_num(reward_N)
+        samples += [
+            Sample(
+                role=Role.DESIGNER,
+                group=f"designer:{skill}",
+                prompt_ids=c.prompt_ids,
+                completion=c.completion,
+                reward=float(earned),
+                advantage=float(advantage),
+            )
+            for (_, c), advantage, earned in zip(group, advantage_N, earned_N, strict=True)
+            if not c.initial and c.completion.ids
+        ]
+    return samples
+
+
+def agent_samples(measured: Sequence[Measured]) -> list[Sample]:
+    """A row for each plain episode in which the agent had a turn. Faulty seeds carry no advantage."""
+    samples: list[Sample] = []
+    for m in measured:
+        advantage_N = agent_advantages(m.return_SK[None])[0].ravel()
+        samples += [
+            Sample(
+                role=Role.AGENT,
+                group=f"agent:{m.spec.digest}",
+                prompt_ids=t.prompt_ids,
+                completion=t.completion,
+                reward=t.episode_return,
+                advantage=float(advantage),
+            )
+            for t, advantage in zip(m.plain, advantage_N, strict=True)
+            if t.completion.ids
+        ]
+    return samples
+
+
+def weigh(
+    samples: Sequence[Sample], config: Config, rms: Mapping[str, float]
+) -> tuple[list[Sample], dict[Role, RoleSummary], dict[str, float]]:
+    """Samples with role weights folded into their advantages, a summary of each role, and the running RMS after."""
+    shape = BatchShape.of(config)
+    planned = {Role.DESIGNER: shape.designer, Role.AGENT: shape.agent}
+    weights = {Role.DESIGNER: config.reward.designer_weight, Role.AGENT: config.reward.agent_weight}
+    weighed: list[Sample] = []
+    summaries: dict[Role, RoleSummary] = {}
+    new_rms: dict[str, float] = {}
+    for role in Role:
+        own = [s for s in samples if s.role is role]
+        new_rms[role] = update_rms(rms.get(role), np.asarray([s.advantage for s in own]))
+        scale = role_scale(weights[role], shape.total, planned[role], new_rms[role])
+        own = [replace(s, advantage=s.advantage * scale) for s in own]
+        summaries[role] = _summary(own, new_rms[role])
+        weighed += own
+    return weighed, summaries, new_rms
+
+
+def _summary(samples: Sequence[Sample], rms: float) -> RoleSummary:
+    rewards = np.asarray([s.reward for s in samples] or [0.0])
+    live = [s for s in samples if s.advantage != 0.0]
+    groups = {s.group for s in samples}
+    return RoleSummary(
+        rows=len(samples),
+        live_rows=len(live),
+        trained_tokens=sum(s.trained_tokens for s in live),
+        abs_advantage=float(sum(abs(s.advantage) for s in samples)),
+        reward_mean=float(rewards.mean()),
+        reward_std=float(rewards.std()),
+        zero_variance_groups=len(groups - {s.group for s in live}),
+        rms=rms,
+    )
+
+
+def pad(samples: Sequence[Sample], rows: int, pad_id: int) -> list[Sample]:
+    """`samples` and as many one-token rows without gradient as are missing from `rows`."""
+    filler = Sample(
+        role=Role.AGENT,
+        group="pad",
+        prompt_ids=(pad_id,),
+        completion=Completion((pad_id,), (0.0,), (0,)),
+        reward=0.0,
+        advantage=0.0,
+    )
+    return [*samples, *[filler] * (rows - len(samples))]

@@ -1,0 +1,102 @@
+"""The seam between the loop and whatever generates text: a `Sampler` opens a `Dialogue` over a batch of prompts.
+
+`ScriptedSampler` answers from a list. It is for tests of the loop's own logic and says so; it is never a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from spade_loop.chat import ChatFormat
+from spade_loop.types import Completion
+
+JsonSchema = Mapping[str, Any]
+
+
+class Dialogue(Protocol):
+    """A batch of conversations in progress. Rows are numbered as the prompts were."""
+
+    def generate(
+        self, rows: Sequence[int], max_tokens: int, schema: JsonSchema | None = None
+    ) -> dict[int, Completion]:
+        """Let the model speak in `rows`, each for at most `max_tokens` tokens; under a JSON schema if one is given."""
+
+    def feed(self, chunks: Mapping[int, Sequence[int]]) -> None:
+        """Append ids that the model did not choose."""
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Forget rows that are over; their memory is freed."""
+
+
+class Sampler(Protocol):
+    """A model to talk to."""
+
+    @property
+    def chat(self) -> ChatFormat:
+        """How this model writes a chat."""
+
+    def open(
+        self, prompts: Sequence[Sequence[int]], *, seed: Sequence[int], initial: bool = False
+    ) -> Dialogue:
+        """Start conversations. `seed` derives the random stream; `initial` asks for the model before training."""
+
+
+Script = Callable[[int, int, str], str]
+"""(row, turn, text so far) -> reply."""
+
+
+class ScriptedSampler:
+    """Replies from a function instead of a model. For tests: log-probabilities are zero because nothing was sampled."""
+
+    def __init__(self, chat: ChatFormat, script: Script, stop_id: int) -> None:
+        self.chat = chat
+        self._script = script
+        self._stop_id = stop_id
+
+    def open(
+        self, prompts: Sequence[Sequence[int]], *, seed: Sequence[int], initial: bool = False
+    ) -> ScriptedDialogue:
+        """Conversations that `script` answers; the seed is not needed."""
+        del seed, initial
+        return ScriptedDialogue(self, [tuple(p) for p in prompts])
+
+    def reply(self, row: int, turn: int, ids: Sequence[int]) -> tuple[int, ...]:
+        """Ids of the scripted reply, the stop token included."""
+        text = self._script(row, turn, self.chat.decode(ids))
+        return (*self.chat.encode_text(text), self._stop_id)
+
+
+class ScriptedDialogue:
+    """Conversations of a `ScriptedSampler`."""
+
+    def __init__(self, sampler: ScriptedSampler, prompts: Sequence[tuple[int, ...]]) -> None:
+        self._sampler = sampler
+        self._ids = [list(p) for p in prompts]
+        self._turns = [0] * len(prompts)
+
+    def generate(
+        self, rows: Sequence[int], max_tokens: int, schema: JsonSchema | None = None
+    ) -> dict[int, Completion]:
+        """Scripted replies, cut at `max_tokens` as a model's would be."""
+        del schema
+        out: dict[int, Completion] = {}
+        for row in rows:
+            ids = self._sampler.reply(row, self._turns[row], self._ids[row])
+            self._turns[row] += 1
+            kept = ids[:max_tokens]
+            self._ids[row] += kept
+            out[row] = Completion(
+                kept, (0.0,) * len(kept), (1,) * len(kept), {}, len(kept) == len(ids)
+            )
+        return out
+
+    def feed(self, chunks: Mapping[int, Sequence[int]]) -> None:
+        """Append ids."""
+        for row, ids in chunks.items():
+            self._ids[row] += ids
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Forget rows."""
+        for row in rows:
+            self._ids[row] = []

@@ -1,0 +1,252 @@
+"""The three ways in which a designer writes an environment, behind one interface.
+
+program      the whole source in one fenced block
+edit         SEARCH/REPLACE blocks against a parent
+blueprint    a JSON specification under a schema, rendered into the source of a family
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Protocol
+
+from spade_loop.completers import JsonSchema
+from spade_loop.config import DesignerConfig
+from spade_loop.families import (
+    Family,
+    designer_schema,
+    load_families,
+    parameter_vector,
+    parse_blueprint,
+    render,
+)
+from spade_loop.parsing import ReplyError, apply_edits, last_code_block, parse_edits, strip_thinking
+from spade_loop.prompts import Prompt, load_prompt
+from spade_loop.types import JsonRow, Message
+from synthgym.spec import SynthEnvSpec
+
+_CLASS = re.compile(r"^class[ \t]+(\w*Env)\b", re.MULTILINE)
+_EXEMPLAR_CHARS = 600
+"""An exemplar is shown by its rules, cut to this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A held environment as the designer is shown it."""
+
+    spec: SynthEnvSpec
+    win_rate: float | None
+    regret: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What one design is to be about."""
+
+    skill: str
+    document_id: str
+    document_license: str
+    excerpt: str
+    exemplars: tuple[Exhibit, ...] = ()
+    warnings: tuple[Exhibit, ...] = ()
+    parent: Exhibit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A source taken out of a reply, before admission."""
+
+    source: str
+    stem: str
+    """CamelCase beginning of the environment's name."""
+    cell: str
+    family: str = ""
+    parameters: JsonRow = field(default_factory=dict)
+    vector: tuple[float, ...] = ()
+    """Parameters scaled to [0, 1], for the memory's distance within a family."""
+    parent: str = ""
+
+
+class Dialect(Protocol):
+    """One way of writing."""
+
+    name: str
+    prompt: Prompt
+
+    def messages(self, assignment: Assignment) -> tuple[Message, ...]:
+        """The chat that asks for a design."""
+
+    def schema(self, assignment: Assignment) -> JsonSchema | None:
+        """The JSON schema under which the reply is sampled, or None for free text."""
+
+    def read(self, reply: str, assignment: Assignment) -> Draft:
+        """The source in a reply. `ReplyError` or `BlueprintError` when there is none."""
+
+
+class ProgramDialect:
+    """The whole source."""
+
+    name = "program"
+
+    def __init__(self) -> None:
+        self.prompt = load_prompt("designer_program")
+        self._example = (
+            resources.files("spade_loop.prompts").joinpath("worked_example.txt").read_text("utf-8")
+        )
+
+    def messages(self, assignment: Assignment) -> tuple[Message, ...]:
+        """Contract, worked example, document, memory."""
+        return self.prompt.render(
+            skill=assignment.skill,
+            document=assignment.excerpt,
+            example=self._example.strip(),
+            exemplars=_rules(assignment.exemplars),
+            warnings=_warnings(assignment.warnings),
+        )
+
+    def schema(self, assignment: Assignment) -> JsonSchema | None:
+        """Free text."""
+        del assignment
+        return None  # the protocol's answer, not an absent one
+
+    def read(self, reply: str, assignment: Assignment) -> Draft:
+        """The last fenced Python block."""
+        source = last_code_block(reply)
+        return Draft(source=source, stem=_stem(source), cell=assignment.skill)
+
+
+class EditDialect:
+    """SEARCH/REPLACE against the assignment's parent."""
+
+    name = "edit"
+
+    def __init__(self) -> None:
+        self.prompt = load_prompt("designer_edit")
+
+    def messages(self, assignment: Assignment) -> tuple[Message, ...]:
+        """Parent with its record, document, memory."""
+        parent = _parent(assignment)
+        return self.prompt.render(
+            skill=assignment.skill,
+            document=assignment.excerpt,
+            parent=parent.spec.record.source.strip(),
+            record=_record(parent),
+            exemplars=_rules(assignment.exemplars),
+            warnings=_warnings(assignment.warnings),
+        )
+
+    def schema(self, assignment: Assignment) -> JsonSchema | None:
+        """Free text."""
+        del assignment
+        return None  # the protocol's answer, not an absent one
+
+    def read(self, reply: str, assignment: Assignment) -> Draft:
+        """The parent's source with the edits applied."""
+        parent = _parent(assignment).spec
+        source = apply_edits(parent.record.source, parse_edits(reply))
+        return Draft(source=source, stem=_stem(source), cell=assignment.skill, parent=parent.digest)
+
+
+class BlueprintDialect:
+    """A specification, sampled under the families' schema."""
+
+    name = "blueprint"
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        self.prompt = load_prompt("designer_blueprint")
+        self._families = tuple(families)
+
+    def messages(self, assignment: Assignment) -> tuple[Message, ...]:
+        """Document and the specifications that are held."""
+        return self.prompt.render(
+            skill=assignment.skill,
+            document=assignment.excerpt,
+            exemplars=_parameters(assignment.exemplars) or "none",
+            warnings=_parameters(assignment.warnings, note=True),
+        )
+
+    def schema(self, assignment: Assignment) -> JsonSchema | None:
+        """Any of the families that exercise the skill."""
+        return designer_schema(self._offered(assignment.skill))
+
+    def read(self, reply: str, assignment: Assignment) -> Draft:
+        """The rendered family."""
+        families = self._offered(assignment.skill)
+        blueprint = parse_blueprint(strip_thinking(reply).strip(), families)
+        return Draft(
+            source=render(blueprint, families),
+            stem="".join(word.capitalize() for word in blueprint.family.split("_")),
+            cell=blueprint.family,
+            family=blueprint.family,
+            parameters=dict(blueprint.parameters),
+            vector=parameter_vector(blueprint, families),
+        )
+
+    def _offered(self, skill: str) -> tuple[Family, ...]:
+        return tuple(f for f in self._families if f.skill == skill) or self._families
+
+
+def make_dialect(config: DesignerConfig) -> Dialect:
+    """The dialect that a recipe names."""
+    if config.dialect == "program":
+        return ProgramDialect()
+    if config.dialect == "edit":
+        return EditDialect()
+    return BlueprintDialect(load_families(config.families or None))
+
+
+def _parent(assignment: Assignment) -> Exhibit:
+    if assignment.parent is None:
+        raise ReplyError(
+            "the edit dialect needs a parent, and the library holds no environment to start from"
+        )
+    return assignment.parent
+
+
+def _stem(source: str) -> str:
+    """`Ledger` from `class LedgerEnv`; `Env` classes of another spelling give `Design`."""
+    match = _CLASS.search(source)
+    stem = match[1].removesuffix("Env") if match else ""
+    ascii_stem = "".join(c for c in stem if c.isascii() and c.isalnum())[:40]
+    return ascii_stem[:1].upper() + ascii_stem[1:] if ascii_stem[:1].isalpha() else "Design"
+
+
+def _record(exhibit: Exhibit) -> str:
+    if exhibit.win_rate is None:
+        return "It has not been played yet."
+    regret = "" if exhibit.regret is None else f", and gains {exhibit.regret:+.2f} from a hint"
+    return f"The agent solves it in {exhibit.win_rate:.0%} of its plays{regret}."
+
+
+def _rules(exhibits: Sequence[Exhibit]) -> str:
+    lines = [
+        f"- {e.spec.title or e.spec.name} ({', '.join(e.spec.skills)}). {_record(e)}"[
+            :_EXEMPLAR_CHARS
+        ]
+        for e in exhibits
+    ]
+    return "\n".join(lines) or "- none yet"
+
+
+def _warnings(exhibits: Sequence[Exhibit]) -> str:
+    lines = [f"- {_verdict(e)}: {e.spec.title or e.spec.name}" for e in exhibits]
+    return "\n".join(["Mistakes to avoid:", *lines]) if lines else ""
+
+
+def _verdict(exhibit: Exhibit) -> str:
+    return "too hard" if (exhibit.win_rate or 0.0) < 0.5 else "too easy"
+
+
+def _parameters(exhibits: Sequence[Exhibit], *, note: bool = False) -> str:
+    lines = []
+    for e in exhibits:
+        provenance = e.spec.provenance
+        if provenance.family:
+            text = ", ".join(f"{k} {v}" for k, v in provenance.parameters.items())
+        else:
+            text = e.spec.title or e.spec.name
+        lines.append(f"- {_verdict(e)}: {text}" if note else f"- {text}")
+    return "\n".join(lines)

@@ -1,0 +1,197 @@
+"""The one play loop: plain and hinted episodes, batched, token-exact, with environment tokens masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spade_loop.completers import Dialogue, Sampler
+from spade_loop.config import AgentConfig
+from spade_loop.prompts import load_prompt
+from spade_loop.types import Arm, Completion, StopReason, Trajectory, Turn
+from synthgym.envs import HintWrapper, ParseStatus, SynthEnv, parse_action
+from synthgym.errors import EnvFaultError
+from synthgym.sandbox import EnvFault, FaultKind, Pool
+from synthgym.spec import SynthEnvSpec
+
+Tick = Callable[[int, int], None]
+"""(episodes that are over, tokens generated since the last call)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One episode to be played."""
+
+    spec: SynthEnvSpec
+    seed: int
+    index: int
+    arm: Arm
+
+
+@dataclass(slots=True)
+class _Episode:
+    """An episode in progress."""
+
+    play: Play
+    env: SynthEnv | HintWrapper
+    prompt_ids: tuple[int, ...] = ()
+    observation: str = ""
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    total: float = 0.0
+    success: bool = False
+    stop: StopReason | None = None
+    fault: EnvFault | None = None
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt_ids) + len(self.ids)
+
+    def take(self, completion: Completion) -> None:
+        self.ids += completion.ids
+        self.logprobs += completion.logprobs
+        self.mask += completion.mask
+
+    def take_masked(self, ids: Sequence[int]) -> None:
+        self.ids += ids
+        self.logprobs += [0.0] * len(ids)
+        self.mask += [0] * len(ids)
+
+    def finish(self, score: str) -> Trajectory:
+        earned = float(self.success) if score == "terminal" else self.total
+        return Trajectory(
+            digest=self.play.spec.digest,
+            seed=self.play.seed,
+            play=self.play.index,
+            arm=self.play.arm,
+            prompt_ids=self.prompt_ids,
+            completion=Completion(tuple(self.ids), tuple(self.logprobs), tuple(self.mask)),
+            turns=tuple(self.turns),
+            episode_return=earned,
+            success=self.success,
+            stop=self.stop or StopReason.TURNS,
+            fault=self.fault,
+        )
+
+
+class Player:
+    """Plays episodes with one model. Both arms go through here, in one batch, with the same decoding."""
+
+    def __init__(self, config: AgentConfig, pool: Pool) -> None:
+        self._config = config
+        self._pool = pool
+        self._prompt = load_prompt("agent")
+        self._no_box = load_prompt("agent_no_box").messages[0].content
+
+    def play(
+        self,
+        sampler: Sampler,
+        plays: Sequence[Play],
+        *,
+        seed: Sequence[int],
+        tick: Tick | None = None,
+    ) -> list[Trajectory]:
+        """One trajectory for each play, in order. A fault ends its own episode and no other."""
+        episodes = [self._begin(sampler, play) for play in plays]
+        try:
+            alive = [i for i, e in enumerate(episodes) if e.stop is None]
+            if alive:
+                dialogue = sampler.open([e.prompt_ids or (0,) for e in episodes], seed=seed)
+                dialogue.drop([i for i, e in enumerate(episodes) if e.stop is not None])
+                self._run(sampler, dialogue, episodes, alive, tick)
+        finally:
+            for episode in episodes:
+                episode.env.close()
+        return [episode.finish(self._config.score) for episode in episodes]
+
+    def _begin(self, sampler: Sampler, play: Play) -> _Episode:
+        env: SynthEnv | HintWrapper = SynthEnv(play.spec, pool=self._pool)
+        if play.arm is Arm.HINTED:
+            env = HintWrapper(env, level=self._config.hint_level)
+        episode = _Episode(play, env)
+        try:
+            episode.observation, _ = env.reset(seed=play.seed)
+        except EnvFaultError as error:
+            episode.stop = StopReason.FAULT
+            episode.fault = EnvFault(FaultKind(error.kind), error.call, str(error))
+            return episode
+        episode.prompt_ids = sampler.chat.prompt(
+            self._prompt.render(observation=episode.observation)
+        )
+        if len(episode.prompt_ids) + self._config.turn_tokens > self._config.context:
+            episode.stop = StopReason.CONTEXT
+        return episode
+
+    def _run(
+        self,
+        sampler: Sampler,
+        dialogue: Dialogue,
+        episodes: Sequence[_Episode],
+        alive: list[int],
+        tick: Tick | None,
+    ) -> None:
+        for turn in range(self._config.max_turns):
+            replies = dialogue.generate(alive, self._config.turn_tokens)
+            for i in alive:
+                episodes[i].take(replies[i])
+                self._step(episodes[i], sampler.chat.decode(replies[i].ids))
+            last = turn + 1 == self._config.max_turns
+            chunks = self._next_turns(sampler, episodes, alive, replies, last=last)
+            over = [i for i in alive if i not in chunks]
+            alive = [i for i in alive if i in chunks]
+            if tick is not None:
+                tick(len(over), sum(len(c.ids) for c in replies.values()))
+            if not alive:
+                return
+            dialogue.drop(over)
+            dialogue.feed(chunks)
+
+    def _next_turns(
+        self,
+        sampler: Sampler,
+        episodes: Sequence[_Episode],
+        alive: Sequence[int],
+        replies: Mapping[int, Completion],
+        *,
+        last: bool,
+    ) -> dict[int, tuple[int, ...]]:
+        """Ids that open the next turn of each episode that goes on; the others get their reason to stop."""
+        chunks: dict[int, tuple[int, ...]] = {}
+        for i in alive:
+            episode = episodes[i]
+            if episode.stop is not None:
+                continue
+            if last:
+                episode.stop = StopReason.TURNS
+                continue
+            ids = sampler.chat.next_turn(episode.observation, stopped=replies[i].stopped)
+            if episode.length + len(ids) + self._config.turn_tokens > self._config.context:
+                episode.stop = StopReason.CONTEXT
+                continue
+            episode.take_masked(ids)
+            chunks[i] = ids
+        return chunks
+
+    def _step(self, episode: _Episode, reply: str) -> None:
+        """Let one reply act. A reply without a usable box does not reach the environment; the turn counts."""
+        parsed = parse_action(reply)
+        shown = episode.observation
+        if parsed.status is not ParseStatus.OK:
+            episode.observation = self._no_box
+            episode.turns.append(Turn(shown, reply, "", str(parsed.status), 0.0))
+            return
+        observation, reward, terminated, truncated, info = episode.env.step(parsed.action)
+        episode.observation = observation
+        episode.total += float(reward)
+        episode.turns.append(Turn(shown, reply, parsed.action, "ok", float(reward)))
+        if "fault" in info:
+            fault = info["fault"]
+            episode.stop = StopReason.FAULT
+            episode.fault = EnvFault(FaultKind(fault["kind"]), fault["call"])
+        elif terminated:
+            episode.success = bool(info["success"])
+            episode.stop = StopReason.SUCCESS if episode.success else StopReason.FAILURE
+        elif truncated:
+            episode.stop = StopReason.TURNS

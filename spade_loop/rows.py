@@ -1,0 +1,153 @@
+"""Rows of the run's `.jsonl` files. No clock value and no path: a resumed run writes the same bytes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from spade_loop.batch import RoleSummary
+from spade_loop.designer import Admission
+from spade_loop.measurement import Measured
+from spade_loop.types import JsonRow, Outcome, Role, Trajectory
+
+
+class Reported(Protocol):
+    """Something that becomes a part of a row."""
+
+    def to_json(self) -> JsonRow:
+        """Plain data."""
+
+
+def number(value: float) -> float | None:
+    """JSON has no NaN: what was not measured is null."""
+    return float(value) if math.isfinite(value) else None
+
+
+def metrics_row(
+    iteration: int,
+    admissions: Sequence[Admission],
+    measured: Sequence[Measured],
+    summaries: Mapping[Role, RoleSummary],
+    step: Reported,
+) -> JsonRow:
+    """The iteration in numbers: designs, rates of both arms, regret, what each role brought, the update."""
+    outcomes = Counter(str(a.candidate.outcome) for a in admissions)
+    reasons = Counter(reason for a in admissions for reason in a.candidate.reasons)
+    regrets = [m.regret for m in measured if m.measurable]
+    return {
+        "iteration": iteration,
+        "skills": list(dict.fromkeys(a.candidate.skill for a in admissions)),
+        "designs": {str(o): outcomes.get(str(o), 0) for o in Outcome},
+        "refused_for": dict(sorted(reasons.items())),
+        "played": len(measured),
+        "faulty": sum(m.fault_share > 0 for m in measured),
+        "solve_rate": {
+            "plain": _mean([r.solve_rate for r in regrets]),
+            "hinted": _mean([r.hinted_solve_rate for r in regrets]),
+        },
+        "return": {
+            "plain": _mean(
+                [t.episode_return for m in measured for t in m.plain if t.fault is None]
+            ),
+            "hinted": _mean(
+                [t.episode_return for m in measured for t in m.hinted if t.fault is None]
+            ),
+        },
+        "regret": {
+            "mean": _mean([r.value for r in regrets]),
+            "standard_error": _pooled_error([r.standard_error for r in regrets]),
+        },
+        "roles": {str(role): summary.to_json() for role, summary in summaries.items()},
+        "update": step.to_json(),
+    }
+
+
+def design_rows(
+    iteration: int, admissions: Sequence[Admission], measured: Sequence[Measured]
+) -> list[JsonRow]:
+    """One row an attempt: what was asked, what came, what became of it, what was measured."""
+    by_digest = {m.spec.digest: m for m in measured}
+    rows = []
+    for index, admission in enumerate(admissions):
+        c = admission.candidate
+        played = None if c.spec is None else by_digest.get(c.spec.digest)
+        rows.append(
+            {
+                "iteration": iteration,
+                "index": index,
+                "skill": c.skill,
+                "document": c.document_id,
+                "initial": c.initial,
+                "outcome": str(c.outcome),
+                "reasons": list(c.reasons),
+                "detail": c.detail,
+                "cell": c.cell,
+                "env_id": None if c.spec is None else c.spec.env_id,
+                "digest": None if c.spec is None else c.spec.digest,
+                "reply": c.reply,
+                "tokens": len(c.completion.ids),
+                "trained_tokens": sum(c.completion.mask),
+                "measured": None if played is None else regret_row(played),
+            }
+        )
+    return rows
+
+
+def regret_row(measured: Measured) -> JsonRow:
+    """An environment's paired measurement."""
+    r = measured.regret
+    return {
+        "regret": number(r.value),
+        "standard_error": number(r.standard_error),
+        "solve_rate": number(r.solve_rate),
+        "hinted_solve_rate": number(r.hinted_solve_rate),
+        "seeds": r.seeds,
+        "fault_share": measured.fault_share,
+    }
+
+
+def episode_rows(iteration: int, measured: Sequence[Measured]) -> list[JsonRow]:
+    """One row an episode, transcripts included."""
+    return [_episode_row(iteration, m, t) for m in measured for t in (*m.plain, *m.hinted)]
+
+
+def _episode_row(iteration: int, measured: Measured, t: Trajectory) -> JsonRow:
+    return {
+        "iteration": iteration,
+        "env_id": measured.spec.env_id,
+        "digest": t.digest,
+        "seed": t.seed,
+        "play": t.play,
+        "arm": str(t.arm),
+        "return": t.episode_return,
+        "success": t.success,
+        "stop": str(t.stop),
+        "fault": None if t.fault is None else t.fault.to_json(),
+        "tokens": len(t.completion.ids),
+        "trained_tokens": sum(t.completion.mask),
+        "turns": [
+            {
+                "observation": turn.observation,
+                "reply": turn.reply,
+                "action": turn.action,
+                "status": turn.status,
+                "reward": turn.reward,
+            }
+            for turn in t.turns
+        ],
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [v for v in values if math.isfinite(v)]
+    return float(np.mean(known)) if known else None
+
+
+def _pooled_error(errors: Sequence[float]) -> float | None:
+    """Standard error of the mean regret over independent environments: sqrt(sum SE^2) / n."""
+    known = [e for e in errors if math.isfinite(e)]
+    return float(np.sqrt(np.square(known).sum()) / len(known)) if known else None

@@ -1,0 +1,240 @@
+"""A run's directory: every iteration is committed whole, or not at all, and a killed run resumes.
+
+    runs/<name>/
+      config.json metrics.jsonl episodes.jsonl designs.jsonl timings.jsonl LATEST report.html
+      snapshot/             the registry snapshot of the newest iteration
+      iter-00003/           checkpoint/ memory/ snapshot/ state.json rows/*.jsonl
+
+Commit order: write `iter-00003.tmp`, fsync, rename; replace LATEST; append the iteration's rows to the files above.
+What a kill leaves undone, `RunDirectory.recover` does or undoes from LATEST, so rows are neither lost nor doubled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from spade_loop.config import Config, from_mapping
+from spade_loop.corpus import CorpusCursor
+from spade_loop.errors import RunStateError
+from spade_loop.types import JsonRow
+
+LATEST = "LATEST"
+ROW_FILES = ("metrics", "episodes", "designs", "timings")
+KEPT_CHECKPOINTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the loop has measured of one environment of its library."""
+
+    digest: str
+    skill: str
+    iteration: int
+    """When it was admitted; -1 for one of the starting snapshot."""
+    episodes: int = 0
+    plain_wins: float = 0.0
+    regret: float | None = None
+    quarantined: bool = False
+
+    @property
+    def win_rate(self) -> float | None:
+        """Plain solve rate over all episodes; None before the first."""
+        return self.plain_wins / self.episodes if self.episodes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """Everything that iteration i + 1 depends on, but for the weights, the memory and the library's sources."""
+
+    iteration: int = 0
+    """Iterations that are complete."""
+    cursor: CorpusCursor = field(default_factory=CorpusCursor)
+    records: tuple[Record, ...] = ()
+    rms: dict[str, float] = field(default_factory=dict)
+    """Running RMS of the advantages of each role."""
+    cells: tuple[tuple[str, ...], ...] = ()
+    """Cells of the admitted designs of each recent iteration, oldest first."""
+    skipped_steps: int = 0
+
+
+def fsync_tree(folder: Path) -> None:
+    """Flush every file and directory under `folder` to disk."""
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write `path` whole or not at all."""
+    scratch = path.with_name(f".{path.name}.tmp")
+    with scratch.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+
+
+def dump_row(row: Mapping[str, Any]) -> str:
+    """One line of a `.jsonl` file: stable key order as given, NaN as null."""
+    return json.dumps(msgspec.to_builtins(row), ensure_ascii=False, allow_nan=False)
+
+
+class RunDirectory:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config: Config) -> RunDirectory:
+        """A new run. `RunStateError` when the directory holds one already."""
+        if (path / "config.json").exists():
+            raise RunStateError(
+                f"{path} holds a run already: resume it with `spade-loop run --resume {path}`, or give another --out"
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            replace_text(path / "config.json", json.dumps(config.to_json(), indent=2) + "\n")
+        except OSError as error:
+            raise RunStateError(f"cannot write the run directory {path}: {error}") from error
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """An existing run, brought back to its last complete iteration. `RunStateError` when there is none."""
+        if not (path / "config.json").is_file():
+            raise RunStateError(f"{path} is not a run directory: it has no config.json")
+        directory = cls(path)
+        directory.recover()
+        return directory
+
+    def config(self) -> Config:
+        """The config the run was started with."""
+        try:
+            return from_mapping(json.loads((self.path / "config.json").read_text(encoding="utf-8")))
+        except (OSError, json.JSONDecodeError) as error:
+            raise RunStateError(f"{self.path / 'config.json'} cannot be read: {error}") from error
+
+    @property
+    def latest(self) -> Path | None:
+        """Directory of the last complete iteration, or None before the first."""
+        try:
+            name = (self.path / LATEST).read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+        folder = self.path / name
+        if not folder.is_dir():
+            raise RunStateError(
+                f"{self.path / LATEST} names {name}, which is missing: the run cannot be resumed"
+            )
+        return folder
+
+    def load_state(self) -> RunState:
+        """State after the last complete iteration; the initial state before the first."""
+        folder = self.latest
+        if folder is None:
+            return RunState()
+        try:
+            return msgspec.json.decode((folder / "state.json").read_bytes(), type=RunState)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise RunStateError(f"{folder / 'state.json'} cannot be read: {error}") from error
+
+    @contextmanager
+    def commit(self, state: RunState, rows: Mapping[str, Sequence[JsonRow]]) -> Iterator[Path]:
+        """Commit an iteration: the body fills the yielded directory with checkpoint, memory and snapshot.
+
+        If the body raises, or the process dies, the run stays at the iteration before.
+        """
+        name = f"iter-{state.iteration:05d}"
+        scratch = self.path / f"{name}.tmp"
+        shutil.rmtree(scratch, ignore_errors=True)
+        (scratch / "rows").mkdir(parents=True)
+        yield scratch
+        (scratch / "state.json").write_bytes(
+            msgspec.json.format(msgspec.json.encode(state), indent=1)
+        )
+        for kind in ROW_FILES:
+            text = "".join(dump_row(row) + "\n" for row in rows.get(kind, ()))
+            (scratch / "rows" / f"{kind}.jsonl").write_text(text, encoding="utf-8")
+        fsync_tree(scratch)
+        final = self.path / name
+        shutil.rmtree(final, ignore_errors=True)
+        scratch.rename(final)
+        fsync_entries(self.path)
+        replace_text(self.path / LATEST, name + "\n")
+        for kind in ROW_FILES:
+            self._append_rows(kind, final)
+        self._prune(state.iteration)
+
+    def recover(self) -> None:
+        """Bring the files of the run in line with LATEST: stray iterations go, rows are completed or cut."""
+        latest = self.latest
+        done = 0 if latest is None else int(latest.name.removeprefix("iter-"))
+        for folder in self.path.glob("iter-*"):
+            if folder.name.endswith(".tmp") or int(folder.name.removeprefix("iter-")) > done:
+                shutil.rmtree(folder)
+        for kind in ROW_FILES:
+            self._recover_rows(kind, done, latest)
+        self._prune(done)
+
+    def _recover_rows(self, kind: str, done: int, latest: Path | None) -> None:
+        path = self.path / f"{kind}.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        # Iterations before the last are complete in the file; the last is taken from its own directory.
+        kept = [
+            line
+            for line in lines
+            if line.endswith("\n") and json.loads(line)["iteration"] < done - 1
+        ]
+        own = (
+            (latest / "rows" / f"{kind}.jsonl").read_text(encoding="utf-8")
+            if latest is not None
+            else ""
+        )
+        text = "".join(kept) + own
+        if text != "".join(lines):
+            replace_text(path, text)
+
+    def _append_rows(self, kind: str, folder: Path) -> None:
+        with (self.path / f"{kind}.jsonl").open("a", encoding="utf-8") as file:
+            file.write((folder / "rows" / f"{kind}.jsonl").read_text(encoding="utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _prune(self, done: int) -> None:
+        """Only the newest iterations keep their checkpoints: those are what takes the room."""
+        for folder in self.path.glob("iter-*"):
+            if int(folder.name.removeprefix("iter-")) <= done - KEPT_CHECKPOINTS:
+                shutil.rmtree(folder)
+
+
+def fsync_entries(folder: Path) -> None:
+    """Flush a directory's own entries."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_rows(path: Path) -> list[JsonRow]:
+    """Rows of a `.jsonl` file, as far as complete lines reach."""
+    if not path.exists():
+        return []
+    return [
+        json.loads(line)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.endswith("}")
+    ]

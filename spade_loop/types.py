@@ -1,0 +1,157 @@
+"""The nouns of the loop, without torch: messages, completions, trajectories, candidates, samples.
+
+Token lists and their masks run in parallel: `mask[i]` is 1 where the model chose `ids[i]` and may be trained on it, 0
+where the environment, the template or the grammar put it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Literal
+
+from synthgym.sandbox import EnvFault
+from synthgym.spec import SynthEnvSpec
+
+
+class Role(StrEnum):
+    """The two roles that the one model plays."""
+
+    DESIGNER = "designer"
+    AGENT = "agent"
+
+
+class Arm(StrEnum):
+    """Whether an episode was played with the hint. Only plain episodes are trained on."""
+
+    PLAIN = "plain"
+    HINTED = "hinted"
+
+
+class StopReason(StrEnum):
+    """Why an episode ended."""
+
+    SUCCESS = "success"
+    """The goal was reached."""
+    FAILURE = "failure"
+    """The environment terminated short of the goal."""
+    TURNS = "turns"
+    """The turns ran out: the environment's, or the recipe's."""
+    CONTEXT = "context"
+    """The next turn would not have fitted into the context."""
+    FAULT = "fault"
+    """The environment failed; nothing of this episode is charged to the agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model generated in one go, token by token."""
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    """Log-probability of each token under the sampler, at its temperature, without any grammar mask."""
+    mask: tuple[int, ...]
+    allowed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """For each position at which a grammar left a choice: the token ids it allowed."""
+    stopped: bool = True
+    """False when the token limit cut it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One exchange, as text, for people and for the report."""
+
+    observation: str
+    reply: str
+    action: str
+    status: str
+    reward: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """One episode, token-exact: the ids that were sampled are the ids that are trained on."""
+
+    digest: str
+    seed: int
+    play: int
+    """Index among the plays of this seed."""
+    arm: Arm
+    prompt_ids: tuple[int, ...]
+    completion: Completion
+    turns: tuple[Turn, ...]
+    episode_return: float
+    success: bool
+    stop: StopReason
+    fault: EnvFault | None = None
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions that reached the environment, in order."""
+        return tuple(turn.action for turn in self.turns if turn.status == "ok")
+
+
+class Outcome(StrEnum):
+    """What became of a designer's attempt."""
+
+    ADMITTED = "admitted"
+    UNPARSED = "unparsed"
+    """The reply held no source, edit or specification."""
+    REFUSED = "refused"
+    """Validation found a fault."""
+    DUPLICATE = "duplicate"
+    """The memory holds one like it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A designer's attempt, before and after admission."""
+
+    skill: str
+    document_id: str
+    prompt_ids: tuple[int, ...]
+    completion: Completion
+    reply: str
+    initial: bool = False
+    """Proposed by the initial designer (exploration): played, never trained on."""
+    spec: SynthEnvSpec | None = None
+    cell: str = ""
+    """What kind of design it is, for the exploration bonus: family or skill."""
+    outcome: Outcome = Outcome.UNPARSED
+    reasons: tuple[str, ...] = ()
+    """Reason codes of validation, or of the memory, or what was wrong with the reply."""
+    detail: str = ""
+
+    def settled(self, outcome: Outcome, *reasons: str, detail: str = "") -> Candidate:
+        """This attempt with its outcome."""
+        return replace(self, outcome=outcome, reasons=reasons, detail=detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One row of a training batch."""
+
+    role: Role
+    group: str
+    prompt_ids: tuple[int, ...]
+    completion: Completion
+    reward: float
+    advantage: float
+    """Already centred within its group and weighted for its role."""
+
+    @property
+    def trained_tokens(self) -> int:
+        """Tokens that carry a gradient."""
+        return sum(self.completion.mask)
+
+
+JsonRow = dict[str, Any]

@@ -1,0 +1,224 @@
+"""`SynthEnv`: one environment of the contract as a `gymnasium.Env` over text."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import gymnasium
+
+from synthgym.contract import BASE, DEFAULT_HINT_LEVEL, HINT_LEVELS, MAX_ACTION_CHARS
+from synthgym.envs.episode import Episode, Info, Transition, advance, begin, cut_action
+from synthgym.envs.rendering import render_reset, render_transcript, render_turn
+from synthgym.errors import ConfigError, EnvFaultError, ResetNeeded
+from synthgym.sandbox import Pool, Session, default_pool
+from synthgym.sandbox.results import EnvFault, ResetResult
+from synthgym.spaces import TextSpace
+from synthgym.spec import SynthEnvSpec
+
+MAX_DRAWN_SEED: Final = 2**31
+"""Seeds that `reset()` draws for itself lie below this."""
+RENDER_MODES: Final = ("ansi", "human")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """An episode as what reproduces it: content, seed and actions."""
+
+    digest: str
+    seed: int
+    actions: tuple[str, ...]
+
+
+class SynthEnv(gymnasium.Env[str, str]):
+    """An environment of the contract, played in a locked-down worker, over strings.
+
+    `info` holds `seed`, `turn`, `success`, `env` (what the environment itself reports, not for a
+    model's eyes), and `fault` when the environment failed; it is equal for equal seeds and actions.
+    A failure in `step` is a truncated transition with the last observation; one in `reset` is tried
+    again in a fresh session and then raises `EnvFaultError`. Nothing runs before the first `reset`.
+    The worker pool is `default_pool()` unless one is given.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (as Gymnasium declares it)
+
+    def __init__(
+        self, spec: SynthEnvSpec, *, render_mode: str | None = None, pool: Pool | None = None
+    ) -> None:
+        check_playable(spec)
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ConfigError(f"render_mode must be None, 'ansi' or 'human', got {render_mode!r}")
+        self.render_mode = render_mode
+        self.observation_space = TextSpace(spec.limits.observation_chars)
+        self.action_space = TextSpace(MAX_ACTION_CHARS)
+        self._card = spec
+        self._digest = spec.digest
+        self._pool = pool
+        self._session: Session | None = None
+        self._episode: Episode | None = None
+        self._first_observation = ""
+        self._turns: list[tuple[str, Transition]] = []
+
+    @property
+    def spec_card(self) -> SynthEnvSpec:
+        """What is known of this environment; `env.spec` is Gymnasium's own `EnvSpec`."""
+        return self._card
+
+    @property
+    def hint(self) -> str:
+        """The hint of level 2 for the state just after the last `reset`; none yet: `ResetNeeded`."""
+        return self.hint_at(DEFAULT_HINT_LEVEL)
+
+    def hint_at(self, level: int) -> str:
+        """The hint of a level for the state just after the last `reset`.
+
+        Levels: 1 nudge, 2 strategy, 3 near-answer. The annotation hint of the spec stands in for
+        level 2. Computed on another instance, so it never disturbs the one that plays.
+        `EnvFaultError` when the environment fails to give one.
+        """
+        if level not in HINT_LEVELS:
+            raise ConfigError(f"hint level must be one of {HINT_LEVELS}, got {level!r}")
+        episode = self._current("hint")
+        if level == DEFAULT_HINT_LEVEL and self._card.hint is not None:
+            return self._card.hint
+        hint = self._open_session().hint(episode.seed, level)
+        if isinstance(hint, EnvFault):
+            raise self._fault_error(hint, episode.seed)
+        return hint
+
+    def solution(self) -> tuple[str, ...]:
+        """Actions that win from the state just after the last `reset`; `EnvFaultError` without."""
+        episode = self._current("solution")
+        actions = self._open_session().solution(episode.seed)
+        if isinstance(actions, EnvFault):
+            raise self._fault_error(actions, episode.seed)
+        return actions
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, Info]:
+        """Start an episode. An explicit seed reaches the environment unchanged, else one is drawn.
+
+        `info["seed"]` says which seed was used. `options` are accepted and ignored. `EnvFaultError`
+        when the environment fails twice.
+        """
+        super().reset(seed=seed, options=options)
+        if seed is None:
+            seed = int(self.np_random.integers(MAX_DRAWN_SEED))
+        return self._start(int(seed))
+
+    def step(self, action: str) -> Transition:
+        """Play one action: the bare command, cut at `contract.MAX_ACTION_CHARS` characters.
+
+        `ResetNeeded` once the episode is done.
+        """
+        if not isinstance(action, str):
+            raise ConfigError(
+                f"an action is a str (the bare command), got {type(action).__name__}: {action!r}"
+            )
+        episode = self._current("step")
+        if episode.done:
+            raise ResetNeeded(f"{self._card.env_id}: the episode is over; call reset() first")
+        action = cut_action(action)
+        self._episode, transition = advance(episode, self._open_session().step(action))
+        self._turns.append((action, transition))
+        self._show(render_turn(action, transition))
+        return transition
+
+    def render(self) -> str | None:
+        """The transcript of the episode so far in mode `ansi`; `human` prints as it goes."""
+        if self.render_mode != "ansi":
+            return None
+        episode = self._current("render")
+        return render_transcript(episode.seed, self._first_observation, self._turns)
+
+    def save_state(self) -> SavedState:
+        """What brings this episode back: the digest, the seed and the actions so far."""
+        episode = self._current("save_state")
+        if episode.fault is not None:
+            raise self._fault_error(episode.fault, episode.seed)
+        return SavedState(self._digest, episode.seed, tuple(action for action, _ in self._turns))
+
+    def restore_state(self, state: SavedState) -> tuple[str, Info]:
+        """Bring a saved episode back by playing it again; the observation and info it stood at.
+
+        The stream that unseeded resets draw from is left alone. `ConfigError` for a state of
+        another environment; `EnvFaultError` when the environment fails on the way.
+        """
+        if state.digest != self._digest:
+            raise ConfigError(
+                f"state belongs to {state.digest}, this environment is {self._digest}"
+            )
+        observation, info = self._start(state.seed)
+        for action in state.actions:
+            observation, _, _, _, info = self.step(action)
+        episode = self._current("restore_state")
+        if episode.fault is not None:
+            raise self._fault_error(episode.fault, state.seed)
+        return observation, info
+
+    def close(self) -> None:
+        """Give the session back; twice is fine, and a later `reset` opens a new one."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        self._episode = None
+
+    def __str__(self) -> str:
+        return f"<SynthEnv {self._card.env_id} {self._digest[:19]}>"
+
+    def _start(self, seed: int) -> tuple[str, Info]:
+        self._episode = None
+        result = self._open_session().reset(seed)
+        if isinstance(result, EnvFault):
+            self.close()
+            result = self._open_session().reset(seed)
+        if isinstance(result, EnvFault):
+            raise self._fault_error(result, seed)
+        return self._begin(seed, result)
+
+    def _begin(self, seed: int, result: ResetResult) -> tuple[str, Info]:
+        self._episode, info = begin(seed, self._card.record.max_turns, result)
+        self._first_observation = result.observation
+        self._turns = []
+        self._show(render_reset(seed, result.observation))
+        return result.observation, info
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            pool = self._pool if self._pool is not None else default_pool()
+            self._session = pool.open(self._card.record, self._card.limits)
+        return self._session
+
+    def _current(self, call: str) -> Episode:
+        if self._episode is None:
+            raise ResetNeeded(f"{self._card.env_id}: call reset() before {call}")
+        return self._episode
+
+    def _fault_error(self, fault: EnvFault, seed: int) -> EnvFaultError:
+        return EnvFaultError(
+            f"{self._card.env_id} failed in {fault.call} at seed {seed}: "
+            f"{fault.kind}: {fault.detail}",
+            kind=str(fault.kind),
+            call=fault.call,
+        )
+
+    def _show(self, text: str) -> None:
+        if self.render_mode == "human":
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+
+
+def check_playable(spec: SynthEnvSpec) -> None:
+    """Nothing, when this version can play `spec`; `ConfigError` otherwise."""
+    if not isinstance(spec, SynthEnvSpec):
+        raise ConfigError(
+            f"expected a SynthEnvSpec, got {type(spec).__name__}; "
+            "gymnasium.make() takes an id, Snapshot.spec() gives the spec of a digest"
+        )
+    if spec.record.base != BASE or spec.record.action_format != "raw":
+        raise ConfigError(
+            f"{spec.env_id} has base {spec.record.base!r} "
+            f"and actions {spec.record.action_format!r}; this version plays {BASE!r} with 'raw' actions"
+        )

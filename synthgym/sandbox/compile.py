@@ -1,0 +1,119 @@
+"""From source text to checked code, without ever running it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+import warnings
+from dataclasses import dataclass
+from typing import Final
+
+from synthgym.contract import MAX_SOURCE_BYTES
+from synthgym.errors import SandboxError
+from synthgym.sandbox.policy import SandboxPolicy, Violation
+from synthgym.sandbox.scopes import depth_of
+
+__all__ = ["CHECKER_VERSION", "Compiled", "Violation", "check_source", "compile_source"]
+
+CHECKER_VERSION: Final = 1
+"""Part of the key under which checked code is stored: raise it with every change of the policy or its tables."""
+
+MAX_NODES: Final = 60_000
+"""A dense source of 64 KiB has about 30 thousand; more is written to exhaust the compiler."""
+MAX_DEPTH: Final = 150
+"""Levels of nesting; the transformer uses four Python frames a level."""
+
+_PYTHONS = ((3, 11), (3, 13))
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a source compiles to; `code` is None exactly when there are violations."""
+
+    code: types.CodeType | None
+    violations: tuple[Violation, ...]
+    requires: tuple[str, ...]
+    """Roots of the modules that the source imports, sorted."""
+    docstring: str
+    """Docstring of the module, else of the last class whose name ends in `Env`, else empty."""
+
+
+def check_source(source: str) -> tuple[Violation, ...]:
+    """Every violation of size, syntax and policy in `source`, by line; empty when it may be run."""
+    return compile_source(source).violations
+
+
+def compile_source(source: str, filename: str = "<env>") -> Compiled:
+    """Parse, check and compile `source`; nothing in it is run.
+
+    Raises `SandboxError` on a Python version for which the policy has not been reviewed.
+    """
+    if not _PYTHONS[0] <= sys.version_info[:2] <= _PYTHONS[1]:
+        raise SandboxError(
+            "the sandbox policy is reviewed for Python 3.11 to 3.13, "
+            f"this is {sys.version_info[0]}.{sys.version_info[1]}: use one of those"
+        )
+    with warnings.catch_warnings():
+        # A source's own SyntaxWarnings are not ours to show, and must not become errors under -W error.
+        warnings.simplefilter("ignore")
+        problem = _text_problem(source)
+        if problem is not None:
+            return _refused(problem)
+        try:
+            return _compile(source, filename)
+        except SyntaxError as error:
+            return _refused(Violation(error.lineno or 1, f"syntax error: {error.msg}"))
+        except ValueError as error:
+            return _refused(Violation(1, f"the source cannot be compiled: {error}"))
+        except (RecursionError, MemoryError):
+            return _refused(Violation(1, "the source is nested too deeply to be compiled"))
+
+
+def _refused(violation: Violation) -> Compiled:
+    return Compiled(None, (violation,), (), "")
+
+
+def _text_problem(source: str) -> Violation | None:
+    """What is wrong with the text before it is parsed."""
+    for line, text in enumerate(source.split("\n"), start=1):
+        if "\0" in text:
+            return Violation(line, "the source holds a NUL character")
+        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            return Violation(line, "the source holds a lone surrogate and is not valid Unicode")
+    size = len(source.encode())
+    if size > MAX_SOURCE_BYTES:
+        return Violation(1, f"the source has {size} bytes; at most {MAX_SOURCE_BYTES} are allowed")
+    return None
+
+
+def _compile(source: str, filename: str) -> Compiled:
+    tree = ast.parse(source, filename)
+    nodes = sum(1 for _ in ast.walk(tree))
+    if nodes > MAX_NODES:
+        return _refused(
+            Violation(1, f"the source has {nodes} syntax nodes; at most {MAX_NODES} are allowed")
+        )
+    deep = depth_of(tree, MAX_DEPTH)
+    if deep is not None:
+        line = getattr(deep, "lineno", 1)
+        return _refused(Violation(line, f"code is nested more than {MAX_DEPTH} levels deep"))
+    docstring = _docstring(tree)
+    policy = SandboxPolicy()
+    tree = policy.visit(tree)
+    requires = tuple(sorted(policy.requires))
+    if policy.violations:
+        found = tuple(sorted(dict.fromkeys(policy.violations), key=lambda item: item.line))
+        return Compiled(None, found, requires, docstring)
+    # dont_inherit: this module's own `from __future__` must not reach the source. optimize=0: asserts always run.
+    code = compile(tree, filename, "exec", dont_inherit=True, optimize=0)
+    return Compiled(code, (), requires, docstring)
+
+
+def _docstring(tree: ast.Module) -> str:
+    text = ast.get_docstring(tree)
+    if text:
+        return text
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    ours = [node for node in classes if node.name.endswith("Env")]
+    return (ast.get_docstring(ours[-1]) or "") if ours else ""

@@ -1,0 +1,186 @@
+"""Checks that read a source and never run it: size, syntax, policy, and what the class offers."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from synthgym.contract import MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
+from synthgym.sandbox import check_source
+from synthgym.validation.reasons import Finding, Reason
+
+_METHODS: Final = (
+    ("reset", Reason.MISSING_RESET),
+    ("step", Reason.MISSING_STEP),
+    ("solution", Reason.MISSING_SOLUTION),
+)
+_MAX_VIOLATIONS: Final = 10
+"""Violations of the policy that a report holds at most."""
+_MAX_MESSAGE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What can be said of a source without running it."""
+
+    source: str
+    tree: ast.Module | None
+    """None when the source is too large or does not parse."""
+    problem: str = ""
+    """Why there is no tree."""
+    line: int | None = None
+
+    def env_classes(self) -> list[ast.ClassDef]:
+        """The classes at the top level whose names end in `Env`."""
+        return [node for node in self._classes() if node.name.endswith("Env")]
+
+    def members(self, env_class: ast.ClassDef) -> dict[str, ast.stmt]:
+        """What the class and its bases in this file define, the class itself first."""
+        by_name = {node.name: node for node in self._classes()}
+        found: dict[str, ast.stmt] = {}
+        queue, seen = [env_class], {env_class.name}
+        for node in queue:
+            for statement in node.body:
+                for name in _defined_names(statement):
+                    found.setdefault(name, statement)
+            for base in node.bases:
+                if isinstance(base, ast.Name) and base.id in by_name and base.id not in seen:
+                    seen.add(base.id)
+                    queue.append(by_name[base.id])
+        return found
+
+    def literal_max_turns(self) -> int | None:
+        """`max_turns` where it is written as a number; None when only a run can tell."""
+        classes = self.env_classes()
+        statement = self.members(classes[0]).get("max_turns") if classes else None
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            try:
+                value = ast.literal_eval(statement.value)
+            except (ValueError, TypeError):
+                return None
+            return value if type(value) is int else None
+        return None
+
+    def import_roots(self) -> tuple[str, ...]:
+        """The top-level names of all modules that the source imports, sorted."""
+        roots: set[str] = set()
+        for node in [] if self.tree is None else ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                roots.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                roots.add(node.module.partition(".")[0])
+        return tuple(sorted(roots))
+
+    def _classes(self) -> list[ast.ClassDef]:
+        return [node for node in _body(self.tree) if isinstance(node, ast.ClassDef)]
+
+
+Check = Callable[[Outline], Iterator[Finding]]
+
+
+def outline(source: str) -> Outline:
+    """Parse `source`; an outline without a tree says why there is none."""
+    size = len(source.encode("utf-8", "surrogatepass"))
+    if size > MAX_SOURCE_BYTES:
+        return Outline(source, None, f"{size} bytes")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a source's own SyntaxWarnings are not ours to show
+            return Outline(source, ast.parse(source))
+    except SyntaxError as error:
+        return Outline(source, None, error.msg, error.lineno)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Outline(source, None, f"{type(error).__name__} while parsing")
+
+
+def check_size(candidate: Outline) -> Iterator[Finding]:
+    """The source has at most `MAX_SOURCE_BYTES` bytes."""
+    if len(candidate.source.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
+        yield Finding(Reason.SOURCE_TOO_LARGE, candidate.problem)
+
+
+def check_syntax(candidate: Outline) -> Iterator[Finding]:
+    """The source parses."""
+    if candidate.tree is None:
+        yield Finding(Reason.SYNTAX, candidate.problem, line=candidate.line)
+
+
+def check_policy(candidate: Outline) -> Iterator[Finding]:
+    """The sandbox would run the source."""
+    for violation in check_source(candidate.source)[:_MAX_VIOLATIONS]:
+        yield Finding(Reason.POLICY, violation.message[:_MAX_MESSAGE], line=violation.line)
+
+
+def check_contract(candidate: Outline) -> Iterator[Finding]:
+    """There is one environment class, and it offers what the contract names."""
+    classes = candidate.env_classes()
+    if not classes:
+        yield Finding(Reason.NO_ENV_CLASS)
+        return
+    if len(classes) > 1:
+        names = ", ".join(node.name for node in classes)
+        yield Finding(Reason.SEVERAL_ENV_CLASSES, names, line=classes[1].lineno)
+        return
+    env_class = classes[0]
+    members = candidate.members(env_class)
+    for name, reason in _METHODS:
+        if not isinstance(members.get(name), ast.FunctionDef):
+            yield Finding(reason, line=env_class.lineno)
+    if not isinstance(members.get("hint"), ast.FunctionDef | ast.Assign | ast.AnnAssign):
+        yield Finding(Reason.MISSING_HINT, line=env_class.lineno)
+    if not _docstring(candidate, env_class):
+        yield Finding(Reason.MISSING_DOCSTRING, line=1)
+    yield from _check_max_turns(candidate, members.get("max_turns"), env_class.lineno)
+
+
+STATIC: Final[tuple[Check, ...]] = (check_size, check_syntax, check_policy, check_contract)
+"""In order; the first that finds something ends the pipeline."""
+
+
+def check_static(candidate: Outline) -> tuple[Finding, ...]:
+    """What the first check that finds something finds; empty when none does."""
+    for check in STATIC:
+        findings = tuple(check(candidate))
+        if findings:
+            return findings
+    return ()
+
+
+def _check_max_turns(
+    candidate: Outline, statement: ast.stmt | None, class_line: int
+) -> Iterator[Finding]:
+    """A literal must be in range; anything computed is read again once the source has run."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+        yield Finding(Reason.MAX_TURNS, "there is no such class attribute", line=class_line)
+        return
+    turns = candidate.literal_max_turns()
+    if turns is None and not isinstance(statement.value, ast.Constant):
+        return
+    if turns is None or not MIN_TURNS <= turns <= MAX_TURNS:
+        written = ast.unparse(statement.value)[:60]
+        yield Finding(Reason.MAX_TURNS, f"it is {written}", line=statement.lineno)
+
+
+def _docstring(candidate: Outline, env_class: ast.ClassDef) -> str:
+    assert candidate.tree is not None  # check_syntax came first
+    text = ast.get_docstring(candidate.tree) or ast.get_docstring(env_class) or ""
+    return text.strip()
+
+
+def _body(tree: ast.Module | None) -> list[ast.stmt]:
+    return [] if tree is None else tree.body
+
+
+def _defined_names(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from synthgym.cli import main
+from synthgym.registry import write_snapshot
+from synthgym.spec import EnvRecord, SynthEnvSpec
+
+DATA = Path(__file__).parents[1] / "data"
+LOCKER = DATA / "good_envs" / "locker.py"
+
+
+class Ran:
+    """What one command line came to."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+class Run:
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+
+    def __call__(self, *arguments: object, stdin: str = "") -> Ran:
+        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as exit_info:
+            main([str(argument) for argument in arguments])
+        captured = self._capsys.readouterr()
+        code = exit_info.value.code
+        return Ran(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(capsys, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    record = EnvRecord(
+        source=LOCKER.read_text(), entry="LockerEnv", max_turns=8, requires=("random",)
+    )
+    specs = [
+        SynthEnvSpec(
+            record=record,
+            name="Locker",
+            title="[red]Locker\x1b[2J room",
+            skills=("mathematical-reasoning",),
+        )
+    ]
+    path = tmp_path_factory.mktemp("snapshots") / "one"
+    write_snapshot(path, specs, name="one", version="1")
+    return path
+
+
+def test_list_shows_ids_and_keeps_titles_away_from_the_terminal(run: Run, snapshot: Path) -> None:
+    ran = run("list", "--snapshot", snapshot)
+    assert ran.code == 0
+    assert "synthgym/Locker-v0" in ran.out
+    assert "\x1b" not in ran.out
+    data = json.loads(run("list", "--snapshot", snapshot, "--json").out)
+    assert [entry["id"] for entry in data] == ["synthgym/Locker-v0"]
+
+
+def test_list_filters_by_skill(run: Run, snapshot: Path) -> None:
+    ran = run("list", "--snapshot", snapshot, "--skill", "spatial-reasoning", "--json")
+    assert json.loads(ran.out) == []
+    ran = run("list", "--snapshot", snapshot, "--skill", "spatial-resoning")
+    assert ran.code == 2
+    assert "did you mean 'spatial-reasoning'?" in ran.err
+
+
+@pytest.mark.parametrize("wanted", ["synthgym/Locker-v0", "Locker-v0", "Locker"])
+def test_show_finds_an_environment_by_any_of_its_names(
+    run: Run, snapshot: Path, wanted: str
+) -> None:
+    ran = run("show", wanted, "--snapshot", snapshot, "--source")
+    assert ran.code == 0
+    assert "class LockerEnv:" in ran.out
+    data = json.loads(run("show", wanted, "--snapshot", snapshot, "--json").out)
+    assert data["record"]["entry"] == "LockerEnv"
+    by_digest = run("show", data["digest"], "--snapshot", snapshot, "--json")
+    assert json.loads(by_digest.out) == data
+
+
+def test_an_unknown_name_is_one_message_that_names_the_nearest(run: Run, snapshot: Path) -> None:
+    ran = run("show", "synthgym/Loker-v0", "--snapshot", snapshot)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: no environment 'synthgym/Loker-v0'")
+    assert "did you mean 'synthgym/Locker-v0'?" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_folder_that_is_no_snapshot_is_one_message(run: Run, tmp_path: Path) -> None:
+    ran = run("list", "--snapshot", tmp_path)
+    assert ran.code == 2
+    assert ran.err.startswith("error: ")
+
+
+def test_playing_to_the_end(run: Run, snapshot: Path) -> None:
+    ran = run(
+        *("play", "Locker", "--seed", 0, "--snapshot", snapshot),
+        stdin="look\n:hint\n:nonsense\ntake key\n:quit\nopen 1\n",
+    )
+    assert ran.code == 0
+    assert "A note says" in ran.out
+    assert "Hint: Take the key first" in ran.out
+    assert "':nonsense' is not one of mine" in ran.out
+    assert ran.out.rstrip().endswith("You take the key.")
+
+
+def test_winning_and_losing_are_told(run: Run, snapshot: Path) -> None:
+    won = run(
+        *("play", "Locker", "--seed", 0, "--hint", "--snapshot", snapshot),
+        stdin="take key\n" + "".join(f"open {n}\n" for n in range(20, 27)),
+    )
+    assert "Hint: Take the key first" in won.out
+    assert "You ran out of turns after 8 turns; you were paid 0.25 of 1." in won.out
+    note = next(line for line in won.out.splitlines() if line.startswith("A note says"))
+    left, right = (int(word.rstrip(".")) for word in note.split()[3:6:2])
+    won = run(
+        *("play", "Locker", "--seed", 0, "--snapshot", snapshot),
+        stdin=f"take key\nopen {left + right}\n",
+    )
+    assert won.out.rstrip().endswith("You won in 2 turns.")
+
+
+def test_the_end_of_the_input_ends_the_game(run: Run, snapshot: Path) -> None:
+    assert run("play", "Locker", "--snapshot", snapshot).code == 0
+
+
+def test_validate_accepts_a_good_file(run: Run) -> None:
+    ran = run("validate", LOCKER, "--explain")
+    assert ran.code == 0
+    assert ran.out.startswith(f"ok  {LOCKER}  sha256:")
+    assert "the solution takes 2 to 2 turns" in ran.out
+
+
+def test_validate_refuses_with_the_reason_and_code_one(run: Run) -> None:
+    bad = DATA / "bad_envs" / "null-agent-wins.py"
+    ran = run("validate", LOCKER, bad, "--explain")
+    assert ran.code == 1
+    assert f"refused  {bad}" in ran.out
+    assert "null-agent-wins (seed 0): won 20 of 20 seeds" in ran.out
+    assert "An agent that only sends empty actions wins." in ran.out
+
+
+def test_validate_prints_json(run: Run, tmp_path: Path) -> None:
+    latin = tmp_path / "latin.py"
+    latin.write_bytes(b"x = '\xe9'")
+    ran = run("validate", latin, DATA / "bad_envs" / "source-too-large.py", "--json")
+    assert ran.code == 1
+    first, second = json.loads(ran.out)
+    assert (first["path"], first["ok"]) == (str(latin), False)
+    assert second["findings"][0]["reason"] == "source-too-large"
+
+
+def test_validate_against_a_snapshot_refuses_a_copy(
+    run: Run, snapshot: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.py"
+    copy.write_text(LOCKER.read_text().replace("locker", "drawer").replace("has_key", "with_key"))
+    ran = run("validate", copy, "--against", snapshot)
+    assert ran.code == 1
+    assert "copy: same structure and data as Locker" in ran.out
+    data = json.loads(run("validate", copy, "--against", snapshot, "--json").out)
+    assert (data[0]["ok"], data[0]["novelty"]["accepted"]) == (True, False)
+
+
+def test_a_file_that_cannot_be_read_is_one_message(run: Run, tmp_path: Path) -> None:
+    ran = run("validate", tmp_path / "none.py")
+    assert ran.code == 2
+    assert ran.err == f"error: cannot read {tmp_path / 'none.py'}: No such file or directory\n"
+
+
+def test_isolation_names_the_layers(run: Run) -> None:
+    assert run("isolation").out.startswith("isolation: ")
+    data = json.loads(run("isolation", "--json").out)
+    assert data["level"] in {"full", "partial", "reduced", "none"}
+    assert data["layers"]
+
+
+def test_snapshot_verify_is_a_command_of_the_same_program(run: Run, snapshot: Path) -> None:
+    ran = run("snapshot", "verify", snapshot)
+    assert ran.code == 0
+    assert ran.out.startswith("1 environments as promised")
+
+
+def test_a_wrong_command_or_option_is_a_usage_error(run: Run) -> None:
+    ran = run("lst")
+    assert ran.code == 2
+    assert "list" in ran.err
+    assert run("list", "--nonsense").code == 2
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(
+    run: Run, monkeypatch: pytest.MonkeyPatch, snapshot: Path
+) -> None:
+    def interrupted(prompt: str = "") -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupted)
+    ran = run("play", "Locker", "--snapshot", snapshot)
+    assert ran.code == 130
+    assert "Traceback" not in ran.err

@@ -1,0 +1,657 @@
+"""Sessions in a pool: faults are values, instances come back by replay, nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from synthgym.errors import ConfigError, ResetNeeded, SandboxError
+from synthgym.sandbox import (
+    EnvFault,
+    FaultKind,
+    Loaded,
+    Pool,
+    ResetResult,
+    Session,
+    StepResult,
+    default_pool,
+)
+from synthgym.spec import EnvRecord, Limits
+
+LIMITS = Limits(
+    load_seconds=1.0, reset_seconds=0.5, step_seconds=0.5, hint_seconds=0.1, memory_mb=64
+)
+
+WALK = '''
+"""A walk that only its seed and the actions decide."""
+import random
+
+class WalkEnv:
+    max_turns = 50
+
+    def __init__(self, top=9):
+        self._top = top
+
+    def reset(self, seed: int):
+        self._path = [random.randint(0, self._top)]
+        return f"at {self._path[0]}", {"seed": seed}
+
+    def step(self, action: str):
+        if action == "loop":
+            while True:
+                pass
+        if action == "bomb":
+            self._path = [bytearray(1_000_000) for _ in range(1000)]
+        if action == "huge":
+            return "x" * 1_000_000, 0.0, False, False, {}
+        if action == "raise":
+            raise ValueError("as told")
+        self._path.append(random.randint(0, self._top))
+        return f"{action} {self._path} {sorted(set('abc'))} {set('abcdef')}", 0.0, False, False, {}
+
+    def hint(self, level: int = 2):
+        if level == 1:
+            while True:
+                pass
+        return f"level {level} from {self._path[0]}"
+
+    def solution(self):
+        return ["go"] * (self._path[0] + 1)
+'''
+
+
+def walk(*, variant: int = 0) -> EnvRecord:
+    """A record of the walk; variants differ in their bytes only."""
+    return EnvRecord(source=f"{WALK}\nVARIANT = {variant}\n", entry="WalkEnv", max_turns=50)
+
+
+def plain(**bodies: str) -> EnvRecord:
+    """A record whose methods or module run the statements given."""
+    parts = {name: bodies.get(name, "pass") for name in ("module", "init", "reset", "step")}
+    source = f"""
+def forever():
+    while True:
+        pass
+
+{parts["module"]}
+
+class PlainEnv:
+    max_turns = 5
+
+    def __init__(self):
+        {parts["init"]}
+
+    def reset(self, seed):
+        {parts["reset"]}
+        return "ready", {{}}
+
+    def step(self, action):
+        {parts["step"]}
+        return "x", 0.0, False, False, {{}}
+"""
+    return EnvRecord(source=source, entry="PlainEnv", max_turns=5)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with Pool(max_workers=4) as shared:
+        yield shared
+
+
+@pytest.fixture
+def session(pool: Pool) -> Iterator[Session]:
+    with pool.open(walk(), LIMITS) as opened:
+        yield opened
+
+
+def observe(session: Session, seed: int, actions: list[str]) -> list[str]:
+    """The observations of one episode."""
+    first = session.reset(seed)
+    assert isinstance(first, ResetResult), first
+    return [first.observation, *(text(session.step(action)) for action in actions)]
+
+
+def text(result: StepResult | EnvFault) -> str:
+    assert isinstance(result, StepResult), result
+    return result.observation
+
+
+def worker_pid(session: Session) -> int:
+    """The process that serves a session; the tests kill it from outside."""
+    worker = session._source.worker
+    assert worker is not None
+    return worker.pid
+
+
+def kinds(*results: object) -> list[FaultKind | None]:
+    return [item.kind if isinstance(item, EnvFault) else None for item in results]
+
+
+# --- what works ---
+
+
+def test_a_session_loads_resets_steps_and_tells_hint_and_solution(session: Session) -> None:
+    assert session.load() == Loaded(
+        "WalkEnv", 50, "A walk that only its seed and the actions decide.", ("random",), True, True
+    )
+    first = session.reset(3)
+    assert isinstance(first, ResetResult)
+    assert first.info == {"seed": 3}
+    start = first.observation.removeprefix("at ")
+    assert text(session.step("go")).startswith(f"go [{start}, ")
+    assert session.hint(3) == f"level 2 from {start}"
+    assert session.hint(3, level=3) == f"level 3 from {start}"
+    assert session.solution(3) == ("go",) * (int(start) + 1)
+
+
+def test_the_same_seed_and_actions_give_the_same_bytes_in_another_worker(pool: Pool) -> None:
+    with pool.open(walk(), LIMITS) as one, Pool() as other, other.open(walk(), LIMITS) as two:
+        assert observe(one, 5, ["a", "b"]) == observe(two, 5, ["a", "b"])
+
+
+def test_sessions_of_one_source_share_a_worker_but_no_random_stream(pool: Pool) -> None:
+    with pool.open(walk(), LIMITS) as one, pool.open(walk(), LIMITS) as two:
+        expected = observe(one, 7, ["a", "b"])
+        one.reset(7)
+        two.reset(8)
+        assert worker_pid(one) == worker_pid(two)
+        found = [text(one.step("a"))]
+        two.step("x")
+        two.reset(9)
+        found.append(text(one.step("b")))
+        assert found == expected[1:]
+
+
+def test_sources_and_limits_have_workers_of_their_own(pool: Pool) -> None:
+    other_limits = Limits(memory_mb=65)
+    with (
+        pool.open(walk(), LIMITS) as one,
+        pool.open(walk(variant=1), LIMITS) as two,
+        pool.open(walk(), other_limits) as three,
+    ):
+        for item in (one, two, three):
+            item.reset(0)
+        assert len({worker_pid(item) for item in (one, two, three)}) == 3
+
+
+def test_keyword_arguments_of_the_record_reach_the_class(pool: Pool) -> None:
+    record = EnvRecord(source=WALK, entry="WalkEnv", max_turns=50, kwargs={"top": 0})
+    with pool.open(record, LIMITS) as opened:
+        assert observe(opened, 1, []) == ["at 0"]
+
+
+def test_a_batch_is_answered_in_the_order_of_its_calls(pool: Pool) -> None:
+    with pool.open(walk(), LIMITS) as alone:
+        expected = [observe(alone, seed, ["go"]) for seed in range(40)]
+    sessions = [pool.open(walk(variant=seed % 3), LIMITS) for seed in range(40)]
+    firsts = pool.reset_many([(item, seed) for seed, item in enumerate(sessions)])
+    steps = pool.step_many([(item, "go") for item in sessions])
+    assert [isinstance(item, ResetResult) and item.observation for item in firsts] == [
+        first for first, _ in expected
+    ]
+    assert [text(item) for item in steps] == [second for _, second in expected]
+    for item in sessions:
+        item.close()
+
+
+def test_a_batch_larger_than_a_frame_is_answered(pool: Pool) -> None:
+    sessions = [pool.open(walk(), LIMITS) for _ in range(80)]
+    pool.reset_many([(item, 1) for item in sessions])
+    action = "好" * 4096
+    results = pool.step_many([(item, action) for item in sessions])
+    assert {text(item)[:4096] for item in results} == {action}
+    for item in sessions:
+        item.close()
+
+
+def test_an_action_is_cut_and_lone_surrogates_are_replaced(session: Session) -> None:
+    session.reset(0)
+    assert text(session.step("y" * 5000)).startswith("y" * 4096 + " [")
+    assert text(session.step("\ud800!")).startswith("?! [")
+
+
+# --- what hangs, grows or dies ---
+
+
+@pytest.mark.parametrize(
+    ("record", "call"),
+    [
+        (plain(module="forever()"), "load"),
+        (plain(init="forever()"), "reset"),
+        (plain(reset="forever()"), "reset"),
+        (plain(reset="import itertools; sum(itertools.count())"), "reset"),
+    ],
+    ids=["module", "init", "reset", "C loop"],
+)
+def test_a_loop_is_a_timeout_of_its_own_call(pool: Pool, record: EnvRecord, call: str) -> None:
+    limits = Limits(load_seconds=0.2, reset_seconds=0.2)
+    with pool.open(record, limits) as looping, pool.open(walk(), LIMITS) as fine:
+        began = time.monotonic()
+        fault = looping.reset(1)
+        assert isinstance(fault, EnvFault)
+        assert (fault.kind, fault.call) == (FaultKind.TIMEOUT, call)
+        assert time.monotonic() - began < 5
+        assert looping.step("go") == fault
+        assert observe(fine, 1, ["go"])
+
+
+@pytest.mark.parametrize(
+    ("action", "kind"),
+    [
+        ("loop", FaultKind.TIMEOUT),
+        ("bomb", FaultKind.MEMORY),
+        ("huge", FaultKind.BAD_VALUE),
+        ("raise", FaultKind.ERROR),
+    ],
+)
+def test_a_step_that_fails_is_a_fault_and_the_episode_goes_on(
+    session: Session, action: str, kind: FaultKind
+) -> None:
+    expected = observe(session, 4, ["a", "b"])
+    found = observe(session, 4, ["a"])
+    fault = session.step(action)
+    assert isinstance(fault, EnvFault)
+    assert (fault.kind, fault.call) == (kind, "step")
+    assert [*found, text(session.step("b"))] == expected
+
+
+def test_a_loop_in_hint_is_a_timeout_and_the_session_goes_on(pool: Pool) -> None:
+    limits = Limits(reset_seconds=0.1, hint_seconds=0.1)
+    with pool.open(walk(), limits) as opened:
+        expected = observe(opened, 2, ["a"])
+        opened.reset(2)
+        fault = opened.hint(2, level=1)
+        assert isinstance(fault, EnvFault)
+        assert (fault.kind, fault.call) == (FaultKind.TIMEOUT, "hint")
+        assert text(opened.step("a")) == expected[1]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_worker_that_dies_in_a_call_is_a_crash(session: Session, end: signal.Signals) -> None:
+    expected = observe(session, 4, ["a", "b"])
+    session.reset(4)
+    session.step("a")
+    killer = threading.Timer(0.1, os.kill, (worker_pid(session), end))
+    killer.start()
+    fault = session.step("loop")
+    killer.join()
+    assert isinstance(fault, EnvFault)
+    assert fault.kind is FaultKind.CRASH
+    assert end.name in fault.detail
+    assert text(session.step("b")) == expected[2]
+
+
+def test_deep_recursion_in_c_is_a_fault_and_the_pool_goes_on(pool: Pool, session: Session) -> None:
+    deep = "x = None\n        for _ in range(2_000_000):\n            x = (x,)\n        str(x)"
+    with pool.open(plain(step=deep), Limits(step_seconds=3.0)) as opened:
+        opened.reset(0)
+        assert isinstance(opened.step("go"), EnvFault)
+    assert observe(session, 1, ["a"])
+
+
+def test_only_the_guilty_call_of_a_batch_is_a_fault(pool: Pool) -> None:
+    sessions = [pool.open(walk(), LIMITS) for _ in range(6)]
+    expected = [observe(item, seed, ["a", "b", "c"]) for seed, item in enumerate(sessions)]
+    pool.reset_many([(item, seed) for seed, item in enumerate(sessions)])
+    pool.step_many([(item, "a") for item in sessions])
+    actions = ["b", "b", "loop", "b", "bomb", "b"]
+    began = time.monotonic()
+    results = pool.step_many(list(zip(sessions, actions, strict=True)))
+    assert time.monotonic() - began < 5
+    assert kinds(*results) == [None, None, FaultKind.TIMEOUT, None, FaultKind.MEMORY, None]
+    after = pool.step_many([(item, "c") for item in sessions])
+    assert not any(isinstance(item, EnvFault) for item in after)
+    for number in (0, 1, 3, 5):
+        assert text(results[number]) == expected[number][2]
+        assert text(after[number]) == expected[number][3]
+    for item in sessions:
+        item.close()
+
+
+def test_an_episode_has_a_budget_of_time(pool: Pool) -> None:
+    limits = Limits(step_seconds=0.3, episode_seconds=0.4)
+    with pool.open(walk(), limits) as opened:
+        opened.reset(0)
+        assert kinds(opened.step("loop"), opened.step("loop")) == [FaultKind.TIMEOUT] * 2
+        began = time.monotonic()
+        spent = opened.step("a")
+        assert isinstance(spent, EnvFault)
+        assert "episode" in spent.detail
+        assert time.monotonic() - began < 0.2
+        assert observe(opened, 0, ["a"])
+
+
+def test_an_interrupted_call_leaves_a_session_that_goes_on(pool: Pool) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    with pool.open(walk(), Limits(step_seconds=20.0)) as opened:
+        expected = observe(opened, 4, ["a", "b"])
+        opened.reset(4)
+        opened.step("a")
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            opened.step("loop")
+        signal.signal(signal.SIGALRM, before)
+        assert text(opened.step("b")) == expected[2]
+
+
+# --- replay ---
+
+
+def test_a_session_whose_worker_was_killed_comes_back_with_the_same_observations(
+    session: Session,
+) -> None:
+    expected = observe(session, 6, ["a"])
+    session.step("raise")
+    expected.append(text(session.step("b")))
+    found = observe(session, 6, ["a"])
+    session.step("raise")
+    session._source.worker.kill()  # type: ignore[union-attr]
+    assert [*found, text(session.step("b"))] == expected
+
+
+def test_an_evicted_session_comes_back_with_the_same_observations() -> None:
+    with Pool(max_workers=2) as small:
+        sessions = [small.open(walk(variant=number), LIMITS) for number in range(5)]
+        expected = [observe(item, 1, ["a", "b", "c"]) for item in sessions]
+        found = [observe(item, 1, []) for item in sessions]
+        for action in ("a", "b"):
+            for item, seen in zip(sessions, found, strict=True):
+                seen.append(text(item.step(action)))
+        steps = small.step_many([(item, "c") for item in sessions])
+        for result, seen in zip(steps, found, strict=True):
+            seen.append(text(result))
+        assert found == expected
+        assert len(children_of(small)) <= 2
+
+
+def test_a_replay_that_gives_other_observations_is_a_fault(pool: Pool) -> None:
+    step = "return str(id(self)) + str([object() for _ in range(3)]), 0.0, False, False, {}"
+    with pool.open(plain(step=step), LIMITS) as opened:
+        opened.reset(0)
+        for _ in range(3):
+            opened.step("go")
+        seen = opened._episode
+        seen.trace += 1  # as if the first run had shown something else
+        opened._source.worker.kill()  # type: ignore[union-attr]
+        fault = opened.step("go")
+        assert isinstance(fault, EnvFault)
+        assert "replay" in fault.detail
+        assert opened.step("go") == fault
+        assert isinstance(opened.reset(0), ResetResult)
+
+
+# --- our own mistakes ---
+
+
+@pytest.mark.parametrize(
+    ("record", "detail"),
+    [
+        (EnvRecord(source="import os", entry="AEnv", max_turns=5), "line 1"),
+        (EnvRecord(source=WALK, entry="OtherEnv", max_turns=5), "OtherEnv"),
+        (EnvRecord(source=WALK, entry="WalkEnv", max_turns=5, base="spade/1"), "spade/1"),
+        (
+            EnvRecord(source=WALK, entry="WalkEnv", max_turns=5, kwargs={"a": "x" * 70_000}),
+            "keyword arguments",
+        ),
+    ],
+    ids=["policy", "entry", "base", "kwargs"],
+)
+def test_a_source_that_is_not_run_is_refused_by_every_call(
+    pool: Pool, record: EnvRecord, detail: str
+) -> None:
+    with pool.open(record, LIMITS) as opened:
+        fault = opened.load()
+        assert isinstance(fault, EnvFault)
+        assert (fault.kind, fault.call) == (FaultKind.REFUSED, "load")
+        assert detail in fault.detail
+        assert opened.reset(0) == opened.step("go") == opened.hint(0) == fault
+        assert opened._source.worker is None
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 63, True, 1.0, "1"])
+def test_a_seed_must_be_an_int_in_range(session: Session, seed: int) -> None:
+    for call in (session.reset, session.hint, session.solution):
+        with pytest.raises(ConfigError, match="seed"):
+            call(seed)
+
+
+@pytest.mark.parametrize(
+    ("misuse", "error"),
+    [
+        (lambda pool, session: session.step("go"), ResetNeeded),
+        (lambda pool, session: pool.step_many([(session, "go")]), ResetNeeded),
+        (lambda pool, session: session.hint(0, level=4), ConfigError),
+        (lambda pool, session: pool.reset_many([(session, 0), (session, 1)]), ConfigError),
+        (lambda pool, session: Pool(max_workers=0), ConfigError),
+    ],
+)
+def test_misuse_raises(
+    session: Session, pool: Pool, misuse: Callable[[Pool, Session], object], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        misuse(pool, session)
+
+
+def test_a_step_needs_a_str(session: Session) -> None:
+    session.reset(0)
+    with pytest.raises(ConfigError, match="got int"):
+        session.step(1)  # type: ignore[arg-type]
+
+
+def test_closing_twice_is_fine_and_afterwards_there_is_nothing_to_use() -> None:
+    pool = Pool()
+    session = pool.open(walk(), LIMITS)
+    session.reset(0)
+    pid = worker_pid(session)
+    pool.close()
+    pool.close()
+    assert not running(pid)
+    with pytest.raises(SandboxError, match="closed"):
+        session.step("go")
+    with pytest.raises(SandboxError, match="closed"):
+        pool.open(walk(), LIMITS)
+    session.close()
+    session.close()
+    with pytest.raises(SandboxError, match="closed"):
+        session.reset(0)
+
+
+# --- processes ---
+
+
+def running(pid: int) -> bool:
+    """Whether a process lives; a zombie does not."""
+    try:
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def children_of(pool: Pool) -> list[int]:
+    """The workers that live under the zygote of a pool."""
+    assert pool._zygote is not None
+    pid = pool._zygote.pid
+    return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Whether `condition` comes true in time; processes end when the kernel gets to it."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_the_worker_ends_with_the_last_session_of_its_source(pool: Pool) -> None:
+    one, two = (pool.open(walk(variant=77), LIMITS) for _ in range(2))
+    pool.reset_many([(one, 0), (two, 1)])
+    pid = worker_pid(one)
+    one.close()
+    assert running(pid)
+    assert isinstance(two.step("go"), StepResult)
+    two.close()
+    assert not running(pid)
+
+
+def test_no_process_is_left_when_the_pool_is_closed_or_forgotten() -> None:
+    for forget in (False, True):
+        pool = Pool()
+        session = pool.open(walk(), LIMITS)
+        session.reset(0)
+        zygote, worker = pool._zygote, worker_pid(session)
+        assert zygote is not None
+        pids = [zygote.pid, worker]
+        if not forget:
+            pool.close()
+        del pool, session, zygote
+        gc.collect()
+        assert not any(running(pid) for pid in pids)
+
+
+PARENT = """
+import os, sys, time
+from synthgym.sandbox import Pool, default_pool
+from synthgym.spec import EnvRecord
+pool = default_pool()
+session = pool.open(EnvRecord(source=sys.stdin.read(), entry="WalkEnv", max_turns=50))
+session.reset(0)
+if sys.argv[1] == "fork" and os.fork() == 0:
+    time.sleep(30)  # holds a copy of nothing that matters
+print(pool._zygote.pid, session._source.worker.pid, flush=True)
+if sys.argv[1] == "loop":
+    session.step("loop")
+if sys.argv[1] != "end":
+    time.sleep(30)
+"""
+
+
+@pytest.mark.parametrize("how", ["end", "kill", "loop", "fork"])
+def test_no_process_is_left_when_the_parent_ends(how: str) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, how],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    with parent.stdin, parent.stdout:
+        parent.stdin.write(WALK)
+        parent.stdin.close()
+        pids = [int(item) for item in parent.stdout.readline().split()]
+        if how != "end":
+            assert all(running(pid) for pid in pids)
+            parent.kill()
+        parent.wait()
+    assert len(pids) == 2
+    assert eventually(lambda: not any(running(pid) for pid in pids))
+    if how == "fork":
+        os.killpg(parent.pid, signal.SIGKILL)
+
+
+def test_a_dead_zygote_is_replaced_and_its_sessions_come_back(pool: Pool, session: Session) -> None:
+    expected = observe(session, 3, ["a", "b"])
+    found = observe(session, 3, ["a"])
+    assert pool._zygote is not None
+    os.kill(pool._zygote.pid, signal.SIGKILL)
+    assert [*found, text(session.step("b"))] == expected
+
+
+def test_a_forked_child_has_workers_of_its_own_and_disturbs_nobody(session: Session) -> None:
+    expected = observe(session, 3, ["a", "b"])
+    found = observe(session, 3, ["a"])
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.write(writer, text(session.step("b")).encode())
+            default_pool().close()
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        assert answer.read() == expected[2]
+    assert os.waitpid(pid, 0)[1] == 0
+    assert [*found, text(session.step("b"))] == expected
+
+
+def test_threads_share_a_worker_one_conversation_at_a_time(pool: Pool) -> None:
+    sessions = [pool.open(walk(), LIMITS) for _ in range(6)]
+    expected = [observe(item, seed, ["a"] * 20) for seed, item in enumerate(sessions)]
+    found: list[list[str]] = [[] for _ in sessions]
+
+    def play(seed: int) -> None:
+        found[seed] = observe(sessions[seed], seed, ["a"] * 20)
+
+    threads = [threading.Thread(target=play, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == expected
+    for item in sessions:
+        item.close()
+
+
+def test_more_threads_than_workers_wait_their_turn() -> None:
+    with Pool(max_workers=1) as tiny:
+        sessions = [tiny.open(walk(variant=number), LIMITS) for number in range(3)]
+        found: list[list[str]] = [[] for _ in sessions]
+
+        def play(number: int) -> None:
+            found[number] = observe(sessions[number], 1, ["a"] * 3)
+
+        threads = [threading.Thread(target=play, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found[0] == found[1] == found[2]
+        assert len(found[0]) == 4
+
+
+HASHES = """
+import sys
+from synthgym.sandbox import Pool
+from synthgym.spec import EnvRecord
+with Pool() as pool:
+    session = pool.open(EnvRecord(source=sys.stdin.read(), entry="WalkEnv", max_turns=50))
+    print(session.reset(1), session.step("a"), session.hint(1))
+"""
+
+
+def test_the_hash_seed_of_the_parent_changes_nothing() -> None:
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", HASHES],
+            input=WALK,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert "{'" in outputs.pop()
+
+
+def test_the_default_pool_is_one_a_process_and_made_again_when_closed() -> None:
+    first = default_pool()
+    assert default_pool() is first
+    first.close()
+    assert default_pool() is not first
+    default_pool().close()
