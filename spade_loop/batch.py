@@ -154,7 +154,11 @@ def _summary(samples: Sequence[Sample], rms: float) -> RoleSummary:
 
 
 def pad(samples: Sequence[Sample], rows: int, pad_id: int) -> list[Sample]:
-    """`samples` and as many one-token rows without gradient as are missing from `rows`."""
+    """`rows` rows: the samples that carry an advantage, and one-token rows without gradient for all others.
+
+    Without a KL term and an entropy bonus a row with advantage zero adds nothing to the loss but its share of the
+    mean, which a padding row has too: the gradient is the same and the forward pass is saved.
+    """
     filler = Sample(
         role=Role.AGENT,
         group="pad",
@@ -163,4 +167,5 @@ def pad(samples: Sequence[Sample], rows: int, pad_id: int) -> list[Sample]:
         reward=0.0,
         advantage=0.0,
     )
-    return [*samples, *[filler] * (rows - len(samples))]
+    live = [s for s in samples if s.advantage != 0.0]
+    return [*live, *[filler] * (rows - len(live))]

@@ -58,6 +58,7 @@ def run(
 ) -> None:
     """Design, play and train for the recipe's iterations; leaves a snapshot, a checkpoint and a report."""
     from spade_loop.report.display import make_progress
+    from spade_loop.report.summary import print_summary
 
     console = Console(stderr=True)
     if resume is not None and (overrides or out is not None):
@@ -83,6 +84,7 @@ def run(
                 f"interrupted; nothing half-written. Go on with: spade-loop run --resume {path}"
             )
             raise
+    print_summary(path, console)
     console.print(f"snapshot    {path / 'snapshot'}", highlight=False)
     console.print(f"report      {report}", highlight=False)
 

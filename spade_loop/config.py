@@ -29,7 +29,8 @@ class PolicyConfig:
     model: str = "smollm2-135m-instruct"
     """A bundled name, a Hugging Face model id, or a local directory."""
     revision: str = ""
-    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """`auto` is bfloat16 on a GPU and on a CPU that computes in it, else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     lora_rank: int = 16
     """0 trains all weights."""
@@ -83,6 +84,8 @@ class AgentConfig:
     turn_tokens: int = 24
     context: int = 512
     """Tokens of one episode, prompt included; an episode that would grow beyond it is cut."""
+    batch_rows: int = 64
+    """Episodes that are played at once."""
     hint_level: int = 2
     score: Literal["sum", "terminal"] = "sum"
     """What an episode is worth: the sum of its rewards, or 1 for a success and 0 otherwise."""
@@ -186,6 +189,7 @@ def check(config: Config) -> None:
         agent__seeds=agent.seeds,
         agent__plays=agent.plays,
         agent__turn_tokens=agent.turn_tokens,
+        agent__batch_rows=agent.batch_rows,
         trainer__rows_per_step=config.trainer.rows_per_step,
         validation__seeds=config.validation.seeds,
     )

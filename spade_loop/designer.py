@@ -11,7 +11,7 @@ import numpy as np
 from spade_loop.batch import initial_proposals
 from spade_loop.completers import Sampler
 from spade_loop.config import Config
-from spade_loop.corpus import Corpus, CorpusCursor, excerpt
+from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor, excerpt
 from spade_loop.dialects import Assignment, Dialect, Draft, Exhibit
 from spade_loop.errors import BlueprintError
 from spade_loop.library import Library
@@ -107,6 +107,7 @@ class Designer:
             candidate = Candidate(
                 skill=assignment.skill,
                 document_id=assignment.document_id,
+                document_license=assignment.document_license,
                 prompt_ids=tuple(prompt),
                 completion=completion,
                 reply=sampler.chat.decode(completion.ids),
@@ -197,7 +198,7 @@ class Designer:
             if report.docstring.strip()
             else draft.stem,
             skills=(candidate.skill,),
-            license="CC0-1.0",
+            license=_license(candidate.document_license),
             provenance=self._provenance(candidate, draft, iteration),
         )
         memory.add(
@@ -211,12 +212,18 @@ class Designer:
             dialect=self._dialect.name,
             prompt_digest=self._dialect.prompt.digest,
             document_id=candidate.document_id,
+            document_license=candidate.document_license,
             parent=draft.parent,
             family=draft.family,
             parameters=draft.parameters,
             iteration=iteration,
             seed=self._config.seed,
         )
+
+
+def _license(document: str) -> str:
+    """A design is licensed as the document it is grounded in; `NOASSERTION` is SPDX for "nobody said"."""
+    return document if document != UNKNOWN_LICENSE else "NOASSERTION"
 
 
 def _exhibits(library: Library, digests: Sequence[Any]) -> tuple[Exhibit, ...]:

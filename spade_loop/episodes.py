@@ -14,6 +14,8 @@ from synthgym.errors import EnvFaultError
 from synthgym.sandbox import EnvFault, FaultKind, Pool
 from synthgym.spec import SynthEnvSpec
 
+MAX_LENGTH_RATIO = 1.5
+"""Longest prompt of a batch over its shortest."""
 Tick = Callable[[int, int], None]
 """(episodes that are over, tokens generated since the last call)."""
 
@@ -96,11 +98,9 @@ class Player:
         """One trajectory for each play, in order. A fault ends its own episode and no other."""
         episodes = [self._begin(sampler, play) for play in plays]
         try:
-            alive = [i for i, e in enumerate(episodes) if e.stop is None]
-            if alive:
-                dialogue = sampler.open([e.prompt_ids or (0,) for e in episodes], seed=seed)
-                dialogue.drop([i for i, e in enumerate(episodes) if e.stop is not None])
-                self._run(sampler, dialogue, episodes, alive, tick)
+            for number, batch in enumerate(_batches(episodes, self._config.batch_rows)):
+                dialogue = sampler.open([e.prompt_ids for e in batch], seed=[*seed, number])
+                self._run(sampler, dialogue, batch, tick)
         finally:
             for episode in episodes:
                 episode.env.close()
@@ -129,9 +129,9 @@ class Player:
         sampler: Sampler,
         dialogue: Dialogue,
         episodes: Sequence[_Episode],
-        alive: list[int],
         tick: Tick | None,
     ) -> None:
+        alive = list(range(len(episodes)))
         for turn in range(self._config.max_turns):
             replies = dialogue.generate(alive, self._config.turn_tokens)
             for i in alive:
@@ -195,3 +195,16 @@ class Player:
             episode.stop = StopReason.SUCCESS if episode.success else StopReason.FAILURE
         elif truncated:
             episode.stop = StopReason.TURNS
+
+
+def _batches(episodes: Sequence[_Episode], rows: int) -> list[list[_Episode]]:
+    """Episodes that begin, in batches of like prompt length: every row is padded to the longest of its batch."""
+    waiting = sorted((e for e in episodes if e.stop is None), key=lambda e: len(e.prompt_ids))
+    batches: list[list[_Episode]] = []
+    for episode in waiting:
+        fits = batches and len(batches[-1]) < rows
+        if fits and len(episode.prompt_ids) <= MAX_LENGTH_RATIO * len(batches[-1][0].prompt_ids):
+            batches[-1].append(episode)
+        else:
+            batches.append([episode])
+    return batches

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,7 @@ class Loop:
         latest = self.directory.latest
         if latest is not None:
             self.library.restore(Snapshot.open(latest / "snapshot"), self.state.records)
-            return NoveltyMemory.load(latest / "memory", self.embedder)
+            return NoveltyMemory.load(latest / "memory.npz", self.embedder)
         novelty = self.config.novelty
         memory = NoveltyMemory(
             self.embedder, family_quota=novelty.family_quota, window=novelty.window
@@ -130,7 +131,7 @@ class Loop:
         }
         with self.directory.commit(state, rows) as folder:
             checkpoint.rename(folder / "checkpoint")
-            pending.memory.save(folder / "memory")
+            pending.memory.save(folder / "memory.npz")
             self._write_snapshot(folder / "snapshot", pending.library)
         self._write_snapshot(self.directory.path / "snapshot", pending.library)
         self.state, self.library, self.memory = state, pending.library, pending.memory
@@ -228,10 +229,11 @@ def play(
     trajectories = loop.player.play(
         sampler, plays, seed=loop.stream(iteration, "episodes"), tick=loop.progress.advance
     )
+    reproduces = partial(fault_reproduces, hint_level=agent.hint_level)
     block = agent.seeds * agent.plays
     arms = [trajectories[i : i + block] for i in range(0, len(trajectories), block)]
     return [
-        measure(spec, plain, hinted, fault_reproduces)
+        measure(spec, plain, hinted, reproduces)
         for spec, plain, hinted in zip(field, arms[::2], arms[1::2], strict=True)
     ]
 

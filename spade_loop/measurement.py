@@ -108,8 +108,8 @@ def _table(
     return table_SK
 
 
-def fault_reproduces(spec: SynthEnvSpec, trajectory: Trajectory) -> bool:
-    """Whether the same seed and actions fail again in a worker of a pool of their own.
+def fault_reproduces(spec: SynthEnvSpec, trajectory: Trajectory, hint_level: int) -> bool:
+    """Whether the same seed, hint and actions fail again in a worker of a pool of their own.
 
     Only then is the fault the environment's: a busy machine can miss a deadline once.
     """
@@ -118,7 +118,7 @@ def fault_reproduces(spec: SynthEnvSpec, trajectory: Trajectory) -> bool:
         try:
             _, info = env.reset(seed=trajectory.seed)
             if trajectory.arm is Arm.HINTED:
-                env.hint_at(2)
+                env.hint_at(hint_level)
             for action in trajectory.actions:
                 _, _, terminated, truncated, info = env.step(action)
                 if terminated or truncated:

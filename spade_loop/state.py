@@ -3,7 +3,7 @@
     runs/<name>/
       config.json metrics.jsonl episodes.jsonl designs.jsonl timings.jsonl LATEST report.html
       snapshot/             the registry snapshot of the newest iteration
-      iter-00003/           checkpoint/ memory/ snapshot/ state.json rows/*.jsonl
+      iter-00003/           checkpoint/ memory.npz snapshot/ state.json rows/*.jsonl
 
 Commit order: write `iter-00003.tmp`, fsync, rename; replace LATEST; append the iteration's rows to the files above.
 What a kill leaves undone, `RunDirectory.recover` does or undoes from LATEST, so rows are neither lost nor doubled.
@@ -87,8 +87,8 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def dump_row(row: Mapping[str, Any]) -> str:
-    """One line of a `.jsonl` file: stable key order as given, NaN as null."""
-    return json.dumps(msgspec.to_builtins(row), ensure_ascii=False, allow_nan=False)
+    """One line of a `.jsonl` file: keys in the order given, ASCII only, so that no text from a model breaks a line."""
+    return json.dumps(msgspec.to_builtins(row), allow_nan=False)
 
 
 class RunDirectory:

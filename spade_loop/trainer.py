@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import torch
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
@@ -364,7 +364,7 @@ def _grpo_config(config: Config, scratch: Path, *, on_cpu: bool) -> GRPOConfig:
         seed=config.seed,
         use_cpu=on_cpu,
         # TRL turns both on by default; neither suits a small model on a CPU, and weights carry their own dtype.
-        bf16=not on_cpu and config.policy.dtype == "bfloat16",
+        bf16=False,
         gradient_checkpointing=not on_cpu,
         save_strategy="steps",
         save_steps=1,
@@ -414,5 +414,7 @@ def train(
             peft_config=peft_config,
             callbacks=[committer],
         )
+    # TRL's log describes advantages and padding rows; the run's own rows say what happened.
+    trainer.remove_callback(PrinterCallback)
     committer.trainer = trainer
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))

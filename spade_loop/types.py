@@ -118,6 +118,7 @@ class Candidate:
 
     skill: str
     document_id: str
+    document_license: str
     prompt_ids: tuple[int, ...]
     completion: Completion
     reply: str

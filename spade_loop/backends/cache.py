@@ -16,7 +16,7 @@ class RoomyLayer(DynamicLayer):
     """A `DynamicLayer` whose keys and values [batch, heads, length, size] are views into larger buffers."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._buffers: tuple[torch.Tensor, torch.Tensor] | None = None
         self._view: torch.Tensor | None = None
 
@@ -40,16 +40,20 @@ class RoomyLayer(DynamicLayer):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Buffers for `end` positions. New ones when they are too small, or when someone else replaced the view."""
         fits = self._buffers is not None and self._buffers[0].shape[-2] >= end
-        if not fits or self.keys is not self._view:
-            new = []
-            for old, states in ((self.keys, key_states), (self.values, value_states)):
-                buffer = states.new_empty((*states.shape[:-2], end + SPARE, states.shape[-1]))
-                if start:
-                    buffer[..., :start, :] = old
-                new.append(buffer)
-            self._buffers = (new[0], new[1])
-        assert self._buffers is not None
+        if self._buffers is None or not fits or self.keys is not self._view:
+            self._buffers = (
+                _extended(self.keys, key_states, start, end + SPARE),
+                _extended(self.values, value_states, start, end + SPARE),
+            )
         return self._buffers
+
+
+def _extended(old: torch.Tensor | None, like: torch.Tensor, used: int, room: int) -> torch.Tensor:
+    """A buffer with `room` positions for states like `like`, the first `used` copied from `old`."""
+    buffer = like.new_empty((*like.shape[:-2], room, like.shape[-1]))
+    if old is not None and used:
+        buffer[..., :used, :] = old
+    return buffer
 
 
 def roomy_cache(config: Any) -> DynamicCache:

@@ -201,7 +201,7 @@ class TransformersDialogue:
                 keep = torch.zeros(masked.shape[1], dtype=torch.bool, device=masked.device)
                 keep[torch.from_numpy(ids).to(masked.device)] = True
                 masked[i].masked_fill_(~keep, -torch.inf)
-        tokens = torch.multinomial(torch.softmax(masked, dim=-1), 1, generator=self._generator)
+        tokens = _draw(torch.softmax(masked, dim=-1), self._generator)
         chosen = logprobs.gather(1, tokens)[:, 0].tolist()
         return [
             (token, logprob, () if ids is None else tuple(ids.tolist()))
@@ -277,3 +277,18 @@ def _common_prefix(prompts: Sequence[Sequence[int]]) -> int:
         if any(prompt[length] != first[length] for prompt in prompts):
             return length
     return shortest
+
+
+def _draw(probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One index a row [rows, 1] by inversion: one random number a row, where `multinomial` takes one an entry."""
+    cumulative = probabilities.double().cumsum(dim=-1)
+    uniform = torch.rand(
+        probabilities.shape[0],
+        1,
+        generator=generator,
+        dtype=torch.float64,
+        device=probabilities.device,
+    )
+    # Strictly below the total, so that rounding never leads beyond the last entry with a probability.
+    below = uniform * (1.0 - 2.0**-52) * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, below, right=True)

@@ -66,14 +66,15 @@ def default_home() -> Path:
 def load_policy(config: PolicyConfig) -> Policy:
     """The model that plays both roles. `ModelError` says where it was looked for and what to do."""
     try:
-        import torch
+        import torch  # noqa: F401  # asked for here, so that its absence is named
         import transformers
     except ImportError as error:
         raise MissingExtraError(
             "training needs torch and transformers: pip install 'synthgym[loop]'"
         ) from error
 
-    dtype = getattr(torch, config.dtype)
+    device = _device(config.device)
+    dtype = _dtype(config.dtype, device)
     bundled = BUNDLED.get(config.model)
     if bundled is not None:
         source, revision = _bundled_source(bundled)
@@ -95,7 +96,7 @@ def load_policy(config: PolicyConfig) -> Policy:
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    model.to(device=_device(config.device))
+    model.to(device=device)
     return Policy(model=model, tokenizer=tokenizer, name=config.model, revision=revision)
 
 
@@ -107,6 +108,16 @@ def _device(wanted: str) -> torch.device:
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(wanted)
+
+
+def _dtype(wanted: str, device: torch.device) -> torch.dtype:
+    """`auto` takes bfloat16 where it is computed in hardware: elsewhere it is emulated, many times slower."""
+    import torch
+
+    if wanted == "float32":
+        return torch.float32
+    fast = device.type == "cuda" or bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+    return torch.bfloat16 if wanted == "bfloat16" or fast else torch.float32
 
 
 def _bundled_source(bundled: BundledModel) -> tuple[str, str]:

@@ -28,17 +28,27 @@ def visible(text: str) -> str:
 
     Line feed and tab stay. Idempotent, and free of lone surrogates, so the result can always be encoded.
     """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(f"\\u{{{ord(c):x}}}" if _is_invisible(c) else c for c in text)
+    return text.translate(_SHOWN)
 
 
-def _is_invisible(character: str) -> bool:
-    if character in _KEPT:
+class _Shown(dict[int, int | str]):
+    """What each code point is written as, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> int | str:
+        shown = f"\\u{{{code:x}}}" if _is_invisible(code) else code
+        self[code] = shown
+        return shown
+
+
+def _is_invisible(code: int) -> bool:
+    if chr(code) in _KEPT:
         return False
-    if unicodedata.category(character) in _INVISIBLE_CATEGORIES:
+    if unicodedata.category(chr(code)) in _INVISIBLE_CATEGORIES:
         return True
-    return any(first <= ord(character) <= last for first, last in _INVISIBLE_RANGES)
+    return any(first <= code <= last for first, last in _INVISIBLE_RANGES)
+
+
+_SHOWN = _Shown()
 
 
 def clip(text: str, limit: int) -> str:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from spade_loop.config import Config
 from spade_loop.errors import RunStateError
 from spade_loop.report.formats import MISSING, visible
 from spade_loop.report.gallery import build_gallery
-from spade_loop.report.headline import headline
 from spade_loop.report.page import write_report
 from spade_loop.report.reading import read_run
 from spade_loop.report.summary import print_summary
@@ -26,15 +22,16 @@ from spade_loop.state import RunDirectory, RunState
 from synthgym.registry import write_snapshot
 from synthgym.spec import EnvRecord, Provenance, SynthEnvSpec
 
-HOSTILE = (
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "\"' onmouseover='alert(1)'",
-    "</pre></details></style>&lt;b&gt;",
-    "{{ config }}{% raw %}",
-    "a\u202eb\u200bc\x00d\x1b[31me\u2028f\x85g\rh\U000e0041i",
+HOSTILE_TEXT = "\n".join(
+    (
+        "</script><script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "\"' onmouseover='alert(1)'",
+        "</pre></details></style>&lt;b&gt;",
+        "{{ config }}{% raw %}",
+        "a\u202eb\u200bc\x00d\x1b[31me\u2028f\x85g\rh\U000e0041i",
+    )
 )
-HOSTILE_TEXT = "\n".join(HOSTILE)
 
 
 def env_spec(name: str, source: str = "class RockEnv:\n    max_turns = 4\n") -> SynthEnvSpec:
@@ -196,9 +193,6 @@ class Reader(HTMLParser):
     def text(self) -> str:
         return " ".join(" ".join(self.texts).split())
 
-    def ids(self) -> Iterator[str]:
-        return (str(attrs["id"]) for _, attrs in self.tags if "id" in attrs)
-
 
 def page_of(path: Path) -> str:
     return write_report(path).read_text(encoding="utf-8")
@@ -235,7 +229,7 @@ def test_the_page_is_accessible_and_loads_nothing(tmp_path: Path) -> None:
     make_run(tmp_path)
     page = page_of(tmp_path)
     reader = Reader(page)
-    ids = list(reader.ids())
+    ids = [attrs["id"] for _, attrs in reader.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
     for tag, attrs in reader.tags:
         assert tag not in {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
@@ -381,38 +375,6 @@ def test_a_gallery_of_huge_hostile_texts_stays_under_four_megabytes(tmp_path: Pa
     assert "more characters" in text
 
 
-def test_a_pair_is_the_one_that_differs_most_and_never_a_faulty_one(tmp_path: Path) -> None:
-    make_run(tmp_path, iterations=1)
-    spec = env_spec("Rock0")
-    append(tmp_path, "episodes", *pair(spec, 13, 1.0, 0.0))
-    fault = {"kind": "raised", "call": "step"}
-    append(tmp_path, "episodes", *pair(spec, 14, 0.0, 50.0, fault=fault))
-    append(tmp_path, "episodes", episode(spec, 15, "plain", 50.0))
-    (exhibit,) = build_gallery(read_run(tmp_path)).exhibits
-    assert exhibit.pair is not None
-    assert exhibit.pair.seed == 13
-    assert [e.arm for e in exhibit.pair.episodes] == ["plain", "hinted"]
-
-
-@pytest.mark.parametrize(
-    ("regret", "said"),
-    [
-        ({"mean": 0.1, "standard_error": 0.06}, "it may be noise"),
-        ({"mean": -0.3, "standard_error": 0.1}, "-0.30 ± 0.10 (one standard error): more than two"),
-        ({"mean": 0.0, "standard_error": 0.0}, "was 0.00 ± 0.00."),
-        ({"mean": 0.2, "standard_error": None}, "was +0.20."),
-    ],
-)
-def test_the_headline_says_whether_regret_stands_out_of_the_noise(
-    tmp_path: Path, regret: dict[str, Any], said: str
-) -> None:
-    RunDirectory.create(tmp_path, Config(iterations=1))
-    append(tmp_path, "metrics", metrics(0, regret=regret))
-    sentences = " ".join(headline(read_run(tmp_path)))
-    assert said in sentences
-    assert "1 of 1 iteration is complete" in sentences
-
-
 def test_a_run_of_hundreds_of_iterations_lists_the_newest(tmp_path: Path) -> None:
     RunDirectory.create(tmp_path, Config(iterations=300))
     append(tmp_path, "metrics", *(metrics(i) for i in range(300)))
@@ -435,19 +397,3 @@ def test_the_summary_fits_a_terminal_of_eighty_columns(tmp_path: Path) -> None:
     )
     assert any(re.search(rf"3\s+2/4\s+{MISSING}\s+{MISSING}\s+{MISSING}\s+1,234", x) for x in lines)
     assert "…" not in "".join(lines)
-
-
-def test_the_summary_of_a_run_without_iterations_is_one_line(tmp_path: Path) -> None:
-    make_run(tmp_path, iterations=0)
-    console = Console(width=80)
-    with console.capture() as captured:
-        print_summary(tmp_path, console)
-    assert captured.get() == "tiny: none of 3 iterations is complete yet\n"
-
-
-def test_the_report_needs_no_torch() -> None:
-    code = (
-        "import sys, spade_loop.report.page, spade_loop.report.display, spade_loop.report.summary;"
-        "sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from spade_loop.config import Config
 from spade_loop.report.charts import Chart, Point, Series, draw, ticks
 from spade_loop.report.formats import (
     MISSING,
@@ -20,6 +25,12 @@ from spade_loop.report.formats import (
     significant,
     visible,
 )
+from spade_loop.report.gallery import choose_pairs
+from spade_loop.report.headline import headline
+from spade_loop.report.reading import Arms, EpisodeRow, MeanRegret, MetricsRow, Run
+from spade_loop.report.summary import print_summary
+from spade_loop.state import RunDirectory
+from spade_loop.types import Arm
 
 
 @given(st.text())
@@ -95,3 +106,62 @@ def test_ticks_cover_the_range_with_few_round_numbers(low: float, width: float) 
 )
 def test_numbers_read_as_people_write_them(text: str, wanted: str) -> None:
     assert text == wanted
+
+
+@pytest.mark.parametrize(
+    ("regret", "said"),
+    [
+        (MeanRegret(mean=0.1, standard_error=0.06), "it may be noise"),
+        (
+            MeanRegret(mean=-0.3, standard_error=0.1),
+            "-0.30 ± 0.10 (one standard error): more than two",
+        ),
+        (MeanRegret(mean=0.0, standard_error=0.0), "was 0.00 ± 0.00."),
+        (MeanRegret(mean=0.2, standard_error=None), "was +0.20."),
+    ],
+)
+def test_the_headline_says_whether_regret_stands_out_of_the_noise(
+    regret: MeanRegret, said: str
+) -> None:
+    row = MetricsRow(iteration=0, solve_rate=Arms(plain=0.1, hinted=0.2), regret=regret)
+    run = Run(Path(), Config(iterations=1), (row,), (), {})
+    sentences = " ".join(headline(run))
+    assert said in sentences
+    assert "1 of 1 iteration is complete" in sentences
+
+
+def episode(seed: int, arm: Arm, earned: float, **fields: Any) -> EpisodeRow:
+    return EpisodeRow(iteration=0, digest="d", seed=seed, arm=arm, episode_return=earned, **fields)
+
+
+def test_a_pair_is_the_one_that_differs_most_and_never_a_faulty_one() -> None:
+    fault = {"fault": {"kind": "raised", "call": "step"}}
+    rows = [
+        episode(11, Arm.PLAIN, 0.5),
+        episode(13, Arm.HINTED, 0.0),
+        episode(11, Arm.HINTED, 0.5),
+        episode(13, Arm.PLAIN, 1.0),
+        episode(14, Arm.PLAIN, 0.0, **fault),
+        episode(14, Arm.HINTED, 50.0, **fault),
+        episode(15, Arm.PLAIN, 50.0),
+    ]
+    pair = choose_pairs(rows, {"d"})["d"]
+    assert pair.seed == 13
+    assert [(e.arm, e.episode_return) for e in pair.episodes] == [("plain", 1.0), ("hinted", 0.0)]
+    assert choose_pairs(rows, {"another"}) == {}
+
+
+def test_the_summary_of_a_run_without_iterations_is_one_line(tmp_path: Path) -> None:
+    RunDirectory.create(tmp_path, Config(name="tiny", iterations=3))
+    console = Console(width=80)
+    with console.capture() as captured:
+        print_summary(tmp_path, console)
+    assert captured.get() == "tiny: none of 3 iterations is complete yet\n"
+
+
+def test_the_report_needs_no_torch() -> None:
+    code = (
+        "import sys, spade_loop.report.page, spade_loop.report.display, spade_loop.report.summary;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,8 +12,8 @@ import random
 PARAMS = {"theme": "market", "rule": "tip", "choices": 2, "steps": 3, "spare": 2}
 
 THEMES = {
-    "market": ["silk", "salt", "tin", "wool", "rice"],
-    "mine": ["gold", "iron", "coal", "lead", "zinc"],
+    "market": ["red", "blue", "green", "black", "white"],
+    "mine": ["gold", "silver", "iron", "copper", "coal"],
     "farm": ["corn", "oats", "milk", "eggs", "hay"],
     "port": ["fish", "rope", "oil", "wine", "tea"],
 }

@@ -2,9 +2,9 @@
 
 Each turn names a part to be started and a few levers. Pulling its lever starts it and brings the next part; another
 lever starts another part for a moment, which is seen, and costs the turn. The episode is won when all the parts
-asked for have been started in time. The wiring, what the log holds (every pull, all but one, pulls of two
-levers at once with one control pull for each pair, or nothing), the number of levers to choose from, of parts and of
-turns to spare are set by PARAMS; the seed chooses the parts and the order of the log.
+asked for have been started in time. The wiring, what the log holds (each time the lever that matters, all pulls, all
+but one, pulls of two levers at once with one control pull for each pair, or nothing), the number of levers to choose
+from, of parts and of turns to spare are set by PARAMS; the seed chooses the parts and the order of the log.
 """
 
 import random
@@ -12,7 +12,7 @@ import random
 PARAMS = {
     "theme": "mill",
     "wiring": 1,
-    "log": "all",
+    "log": "each",
     "choices": 2,
     "steps": 3,
     "spare": 2,
@@ -63,7 +63,7 @@ class WiredLeversEnv:
         """What earlier pulls did; the seed sets the order."""
         levers = rng.sample(LEVERS, len(LEVERS))
         kind = PARAMS["log"]
-        if kind == "none":
+        if kind in ("none", "each"):
             return ""
         if kind == "pairs":
             lines = []
@@ -76,7 +76,9 @@ class WiredLeversEnv:
         return f"Log: {', '.join(f'{lever} started {self.part_of[lever]}' for lever in kept)}. "
 
     def ask(self):
-        part, _lever, options = self.goals[self.started]
+        part, lever, options = self.goals[self.started]
+        if PARAMS["log"] == "each":
+            return f"Reply with one of: {', '.join(options)}. The {part} needs {lever}."
         return f"Start the {part}. Reply with one of: {', '.join(options)}."
 
     def step(self, action):
