@@ -328,6 +328,7 @@ def test_every_field_of_a_design_row_is_explained() -> None:
     candidate = Candidate(
         skill="",
         document_id="",
+        document_license="",
         prompt_ids=(),
         completion=Completion((), (), ()),
         reply="",

@@ -27,6 +27,7 @@ LAYERS = {
         "errors",
     ),
     "spade_loop": (
+        "__main__",
         "cli",
         "run",
         "loop report",
