@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -44,7 +45,9 @@ class BatchShape:
 
 def initial_proposals(config: Config) -> int:
     """Proposals that come from the initial designer: at least one when the share is positive."""
-    return int(np.ceil(config.designer.initial_share * config.designer.candidates))
+    share = config.designer.initial_share * config.designer.candidates
+    # 0.07 * 100 is a little more than 7 in binary fractions, and means 7.
+    return 0 if share == 0.0 else max(1, math.ceil(share - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +101,10 @@ def designer_samples(
 
 
 def agent_samples(measured: Sequence[Measured]) -> list[Sample]:
-    """A row for each plain episode in which the agent had a turn. Faulty seeds carry no advantage."""
+    """A row for each plain episode in which the agent had a turn; seeds that a fault dropped bring none."""
     samples: list[Sample] = []
     for m in measured:
+        return_N = m.return_SK.ravel()
         advantage_N = agent_advantages(m.return_SK[None])[0].ravel()
         samples += [
             Sample(
@@ -108,11 +112,11 @@ def agent_samples(measured: Sequence[Measured]) -> list[Sample]:
                 group=f"agent:{m.spec.digest}",
                 prompt_ids=t.prompt_ids,
                 completion=t.completion,
-                reward=t.episode_return,
+                reward=float(earned),
                 advantage=float(advantage),
             )
-            for t, advantage in zip(m.plain, advantage_N, strict=True)
-            if t.completion.ids
+            for t, earned, advantage in zip(m.plain, return_N, advantage_N, strict=True)
+            if t.completion.ids and not math.isnan(earned)
         ]
     return samples
 
@@ -130,7 +134,8 @@ def weigh(
     for role in Role:
         own = [s for s in samples if s.role is role]
         new_rms[role] = update_rms(rms.get(role), np.asarray([s.advantage for s in own]))
-        scale = role_scale(weights[role], shape.total, planned[role], new_rms[role])
+        # A recipe may plan no row for a role: all designs may come from the initial designer.
+        scale = role_scale(weights[role], shape.total, max(planned[role], 1), new_rms[role])
         own = [replace(s, advantage=s.advantage * scale) for s in own]
         summaries[role] = _summary(own, new_rms[role])
         weighed += own

@@ -14,18 +14,21 @@ for _name, _value in (
 ):
     os.environ.setdefault(_name, _value)
 
+import importlib
 import json
 import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from spade_loop.batch import BatchShape, initial_proposals
-from spade_loop.config import Config, load_config, recipes
-from spade_loop.errors import SpadeLoopError
+from spade_loop.config import load_config, recipes
+from spade_loop.errors import MissingExtraError, SpadeLoopError
+from spade_loop.inputs import interrupted_run, new_run
 from synthgym.errors import SynthGymError
 
 USER_ERROR = 2
@@ -47,7 +50,12 @@ Overrides = Annotated[
 
 @app.command()
 def run(
-    recipe: Recipe = "tiny",
+    recipe: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of a bundled recipe, or a path that ends in .toml.", show_default="tiny"
+        ),
+    ] = None,
     overrides: Overrides = None,
     out: Annotated[
         Path | None, typer.Option(help="Run directory; default runs/<name>, numbered if taken.")
@@ -61,27 +69,29 @@ def run(
     from spade_loop.report.summary import print_summary
 
     console = Console(stderr=True)
-    if resume is not None and (overrides or out is not None):
+    if resume is not None and (recipe is not None or overrides or out is not None):
         raise SpadeLoopError(
-            "--resume goes on with the run as it was configured: leave out --set and --out"
+            "--resume goes on with the run as it was configured: leave out the recipe, --set and --out"
         )
-    config = None if resume is not None else load_config(recipe, overrides or [])
+    # What the user named is looked at first: torch takes seconds to load, a mistake is told at once.
+    if resume is not None:
+        inputs = interrupted_run(resume)
+    else:
+        config = load_config(recipe or "tiny", overrides or [])
+        inputs = new_run(config, out or _free_directory(config.name))
+    path = inputs.directory.path
     with make_progress(console) as progress, warnings.catch_warnings():
         # Third-party deprecations are for us to act on, not for the user of a run.
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        from spade_loop import run as runner
-
-        path = resume if resume is not None else (out or _free_directory(config))
         try:
-            report = (
-                runner.resume(path, progress)
-                if config is None
-                else runner.start(config, path, progress)
-            )
+            report = _needs_loop("spade_loop.run").go_on(inputs, progress)
         except KeyboardInterrupt:
+            begun = (path / "config.json").exists()
             progress.note(
                 f"interrupted; nothing half-written. Go on with: spade-loop run --resume {path}"
+                if begun
+                else "interrupted before anything was written"
             )
             raise
     print_summary(path, console)
@@ -128,13 +138,22 @@ def list_recipes() -> None:
 @app.command()
 def report(path: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:
     """Write report.html of a run anew, from its rows."""
-    from spade_loop.report.page import write_report
-
-    print(write_report(path))
+    print(_needs_loop("spade_loop.report.page").write_report(path))
 
 
-def _free_directory(config: Config | None) -> Path:
-    name = "run" if config is None else config.name
+def _needs_loop(module: str) -> ModuleType:
+    """A module by name; `MissingExtraError` without the packages of the extra `loop`."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("spade_loop", "synthgym"):
+            raise
+        raise MissingExtraError(
+            f"{module} needs the package {error.name}: install the extra with `pip install 'synthgym[loop]'`"
+        ) from error
+
+
+def _free_directory(name: str) -> Path:
     path, number = Path("runs") / name, 2
     while path.exists():
         path, number = Path("runs") / f"{name}-{number}", number + 1

@@ -18,7 +18,7 @@ import msgspec
 
 from spade_loop.errors import ConfigError
 from spade_loop.rewards import DESIGNER_REWARDS, FAULT_FLOOR
-from synthgym.contract import SKILLS
+from synthgym.contract import HINT_LEVELS, SKILLS
 from synthgym.ids import did_you_mean
 
 
@@ -186,38 +186,63 @@ def check(config: Config) -> None:
         designer__skills_per_iteration=designer.skills_per_iteration,
         designer__max_tokens=designer.max_tokens,
         agent__environments=agent.environments,
-        agent__seeds=agent.seeds,
         agent__plays=agent.plays,
         agent__turn_tokens=agent.turn_tokens,
         agent__batch_rows=agent.batch_rows,
         trainer__rows_per_step=config.trainer.rows_per_step,
         validation__seeds=config.validation.seeds,
+        novelty__family_quota=config.novelty.family_quota,
+        novelty__window=config.novelty.window,
     )
-    _at_least(0, policy__lora_rank=config.policy.lora_rank, designer__exemplars=designer.exemplars)
-    _at_least(2, agent__max_turns=agent.max_turns)
+    _at_least(
+        0,
+        policy__lora_rank=config.policy.lora_rank,
+        designer__exemplars=designer.exemplars,
+        designer__warnings=designer.warnings,
+    )
+    # Regret over one seed has no standard error, and is not measured.
+    _at_least(2, agent__seeds=agent.seeds, agent__max_turns=agent.max_turns)
     _share(
         designer__initial_share=designer.initial_share,
         agent__pool_share=agent.pool_share,
         trainer__min_live_share=config.trainer.min_live_share,
     )
+    if not 0 <= config.seed < 2**32:
+        raise ConfigError(f"seed must lie in 0..{2**32 - 1}, got {config.seed}")
+    if agent.hint_level not in HINT_LEVELS:
+        raise ConfigError(f"agent.hint_level must be one of {HINT_LEVELS}, got {agent.hint_level}")
+    if not config.trainer.temperature > 0:
+        raise ConfigError(
+            f"trainer.temperature must be above 0, got {config.trainer.temperature:g}"
+        )
+    if not config.policy.model:
+        raise ConfigError("policy.model must name a model: a bundled one, a hub id or a directory")
+    _check_skills(designer)
+    if config.reward.designer not in DESIGNER_REWARDS:
+        known = ", ".join(DESIGNER_REWARDS)
+        raise ConfigError(f"reward.designer must be one of {known}, got {config.reward.designer!r}")
+    if designer.initial_share > 0 and config.policy.lora_rank == 0:
+        raise ConfigError(
+            "designer.initial_share needs LoRA, whose base model is the initial designer: "
+            "set policy.lora_rank above 0 or designer.initial_share=0"
+        )
+
+
+def _check_skills(designer: DesignerConfig) -> None:
+    if not designer.skills:
+        raise ConfigError(
+            f"designer.skills must name at least one skill (known: {', '.join(SKILLS)})"
+        )
     for skill in designer.skills:
         if skill not in SKILLS:
             raise ConfigError(
                 f"designer.skills: unknown skill {skill!r}{did_you_mean(skill, SKILLS)} (known: {', '.join(SKILLS)})"
             )
-    if config.reward.designer not in DESIGNER_REWARDS:
-        known = ", ".join(DESIGNER_REWARDS)
-        raise ConfigError(f"reward.designer must be one of {known}, got {config.reward.designer!r}")
     group = designer.candidates // designer.skills_per_iteration
     if group < 4:
         raise ConfigError(
             "designer.candidates must give every skill at least 4 designs to compare: "
             f"{designer.candidates} designs over {designer.skills_per_iteration} skills give {group}"
-        )
-    if designer.initial_share > 0 and config.policy.lora_rank == 0:
-        raise ConfigError(
-            "designer.initial_share needs LoRA, whose base model is the initial designer: "
-            "set policy.lora_rank above 0 or designer.initial_share=0"
         )
 
 

@@ -95,8 +95,9 @@ class Corpus:
             content = path.read_bytes()
         except OSError as error:
             raise CorpusError(
-                f"{path}: cannot read the corpus ({error.strerror or error}): give the path of a JSONL file, "
-                "or leave it out for the bundled corpus"
+                f"{path}: cannot read the corpus ({error.strerror or error}): corpus.path is a JSONL file with "
+                'one object a line, {"text": "..."} and optionally "id", "license", "title" and "skill"; leave it out '
+                "for the bundled corpus"
             ) from error
         return cls(_parse(content, str(path)))
 

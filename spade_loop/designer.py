@@ -155,10 +155,7 @@ class Designer:
         iteration: int,
     ) -> list[Admission]:
         """Validation, then the novelty decision; what is admitted enters the memory before the next is looked at."""
-        return [
-            self._admit(c, draft, memory, pool, (iteration, i))
-            for i, (c, draft) in enumerate(attempts)
-        ]
+        return [self._admit(c, draft, memory, pool, iteration) for c, draft in attempts]
 
     def _admit(
         self,
@@ -166,7 +163,7 @@ class Designer:
         draft: Draft | None,
         memory: NoveltyMemory,
         pool: Pool,
-        place: tuple[int, int],
+        iteration: int,
     ) -> Admission:
         if draft is None:
             return Admission(candidate, None)
@@ -184,7 +181,6 @@ class Designer:
             family=draft.family,
             parameters=draft.vector,
         )
-        iteration, index = place
         decision = memory.check(description, iteration=iteration)
         if not decision.accepted:
             settled = candidate.settled(
@@ -193,12 +189,13 @@ class Designer:
             return Admission(settled, report.to_json())
         spec = SynthEnvSpec(
             record=report.record,
-            name=f"{draft.stem}{iteration:04d}x{index:02d}",
+            # Content in the name: the same id never stands for two sources, whichever runs they come from.
+            name=draft.stem + report.record.digest.removeprefix("sha256:")[:8],
             title=report.docstring.strip().splitlines()[0][:120]
             if report.docstring.strip()
             else draft.stem,
             skills=(candidate.skill,),
-            license=_license(candidate.document_license),
+            license=draft.license or _license(candidate.document_license),
             provenance=self._provenance(candidate, draft, iteration),
         )
         memory.add(
@@ -222,7 +219,7 @@ class Designer:
 
 
 def _license(document: str) -> str:
-    """A design is licensed as the document it is grounded in; `NOASSERTION` is SPDX for "nobody said"."""
+    """A program is licensed as the document it is grounded in; `NOASSERTION` is SPDX for "nobody said"."""
     return document if document != UNKNOWN_LICENSE else "NOASSERTION"
 
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from spade_loop.completers import JsonSchema
 from spade_loop.config import DesignerConfig
+from spade_loop.errors import ConfigError
 from spade_loop.families import (
     Family,
     designer_schema,
@@ -23,12 +24,14 @@ from spade_loop.families import (
     parse_blueprint,
     render,
 )
-from spade_loop.parsing import ReplyError, apply_edits, last_code_block, parse_edits, strip_thinking
+from spade_loop.parsing import apply_edits, last_code_block, parse_edits, strip_thinking
 from spade_loop.prompts import Prompt, load_prompt
 from spade_loop.types import JsonRow, Message
 from synthgym.spec import SynthEnvSpec
 
 _CLASS = re.compile(r"^class[ \t]+(\w*Env)\b", re.MULTILINE)
+FAMILY_LICENSE = "Apache-2.0"
+"""Of the families' sources, which are part of this package."""
 _EXEMPLAR_CHARS = 600
 """An exemplar is shown by its rules, cut to this length."""
 
@@ -68,6 +71,8 @@ class Draft:
     vector: tuple[float, ...] = ()
     """Parameters scaled to [0, 1], for the memory's distance within a family."""
     parent: str = ""
+    license: str = ""
+    """Terms of what the source was made from; empty when that is the document alone."""
 
 
 class Dialect(Protocol):
@@ -92,17 +97,16 @@ class ProgramDialect:
     name = "program"
 
     def __init__(self) -> None:
-        self.prompt = load_prompt("designer_program")
-        self._example = (
-            resources.files("spade_loop.prompts").joinpath("worked_example.txt").read_text("utf-8")
-        )
+        example = resources.files("spade_loop.prompts").joinpath("worked_example.txt")
+        self._example = example.read_text("utf-8").strip()
+        self.prompt = load_prompt("designer_program").covering(self._example)
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:
         """Contract, worked example, document, memory."""
         return self.prompt.render(
             skill=assignment.skill,
             document=assignment.excerpt,
-            example=self._example.strip(),
+            example=self._example,
             exemplars=_rules(assignment.exemplars),
             warnings=_warnings(assignment.warnings),
         )
@@ -147,7 +151,13 @@ class EditDialect:
         """The parent's source with the edits applied."""
         parent = _parent(assignment).spec
         source = apply_edits(parent.record.source, parse_edits(reply))
-        return Draft(source=source, stem=_stem(source), cell=assignment.skill, parent=parent.digest)
+        return Draft(
+            source=source,
+            stem=_stem(source),
+            cell=assignment.skill,
+            parent=parent.digest,
+            license=parent.license,
+        )
 
 
 class BlueprintDialect:
@@ -183,6 +193,7 @@ class BlueprintDialect:
             family=blueprint.family,
             parameters=dict(blueprint.parameters),
             vector=parameter_vector(blueprint, families),
+            license=FAMILY_LICENSE,
         )
 
     def _offered(self, skill: str) -> tuple[Family, ...]:
@@ -200,8 +211,9 @@ def make_dialect(config: DesignerConfig) -> Dialect:
 
 def _parent(assignment: Assignment) -> Exhibit:
     if assignment.parent is None:
-        raise ReplyError(
-            "the edit dialect needs a parent, and the library holds no environment to start from"
+        raise ConfigError(
+            "the edit dialect needs a parent, and no environment is held that could be one: "
+            "name a snapshot with environments in `registry`, or set designer.dialect to program"
         )
     return assignment.parent
 
@@ -228,7 +240,7 @@ def _rules(exhibits: Sequence[Exhibit]) -> str:
         ]
         for e in exhibits
     ]
-    return "\n".join(lines) or "- none yet"
+    return "\n".join(lines) or "- none that was measured yet"
 
 
 def _warnings(exhibits: Sequence[Exhibit]) -> str:

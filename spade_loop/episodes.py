@@ -96,8 +96,14 @@ class Player:
         tick: Tick | None = None,
     ) -> list[Trajectory]:
         """One trajectory for each play, in order. A fault ends its own episode and no other."""
-        episodes = [self._begin(sampler, play) for play in plays]
+        episodes: list[_Episode] = []
         try:
+            for play in plays:
+                episodes.append(_Episode(play, self._open(play)))  # closed below, whatever happens
+                self._begin(sampler, episodes[-1])
+            over = sum(e.stop is not None for e in episodes)
+            if tick is not None and over:
+                tick(over, 0)
             for number, batch in enumerate(_batches(episodes, self._config.batch_rows)):
                 dialogue = sampler.open([e.prompt_ids for e in batch], seed=[*seed, number])
                 self._run(sampler, dialogue, batch, tick)
@@ -106,23 +112,23 @@ class Player:
                 episode.env.close()
         return [episode.finish(self._config.score) for episode in episodes]
 
-    def _begin(self, sampler: Sampler, play: Play) -> _Episode:
-        env: SynthEnv | HintWrapper = SynthEnv(play.spec, pool=self._pool)
-        if play.arm is Arm.HINTED:
-            env = HintWrapper(env, level=self._config.hint_level)
-        episode = _Episode(play, env)
+    def _open(self, play: Play) -> SynthEnv | HintWrapper:
+        env = SynthEnv(play.spec, pool=self._pool)
+        return HintWrapper(env, self._config.hint_level) if play.arm is Arm.HINTED else env
+
+    def _begin(self, sampler: Sampler, episode: _Episode) -> None:
+        """Reset, and put the chat together; an episode that cannot begin gets its reason to stop."""
         try:
-            episode.observation, _ = env.reset(seed=play.seed)
+            episode.observation, _ = episode.env.reset(seed=episode.play.seed)
         except EnvFaultError as error:
             episode.stop = StopReason.FAULT
             episode.fault = EnvFault(FaultKind(error.kind), error.call, str(error))
-            return episode
+            return
         episode.prompt_ids = sampler.chat.prompt(
             self._prompt.render(observation=episode.observation)
         )
         if len(episode.prompt_ids) + self._config.turn_tokens > self._config.context:
             episode.stop = StopReason.CONTEXT
-        return episode
 
     def _run(
         self,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from spade_loop.errors import RunStateError
 from spade_loop.measurement import Measured
 from spade_loop.state import Record
 from spade_loop.types import Candidate
-from synthgym.registry import Snapshot
+from synthgym.registry import Snapshot, write_snapshot
 from synthgym.spec import SynthEnvSpec
 
 STARTING = -1
@@ -39,24 +39,41 @@ class Library:
         return library
 
     def restore(self, own: Snapshot, records: Iterable[Record]) -> None:
-        """Add the environments of an earlier part of the run, and put every record as it was."""
+        """Add the environments of an earlier part of the run, and put every record as it was.
+
+        `RunStateError` when an environment of a record is neither in `own` nor in the starting snapshot. What the
+        starting snapshot has gained since is left out: a resumed run equals an uninterrupted one.
+        """
         for entry in own:
             self.specs[entry.digest] = own.spec(entry.digest)
             self.reports[entry.digest] = own.report(entry.digest)
         self.records = {r.digest: r for r in records}
+        missing = [digest for digest in self.records if digest not in self.specs]
+        if missing:
+            raise RunStateError(
+                f"the registry that the run started from has changed: {len(missing)} of its environments are gone, "
+                f"the first is {missing[0]}. Put the snapshot back as it was, or start a new run"
+            )
 
     def copy(self) -> Library:
         """A library that can be changed without changing this one: an iteration is committed, or never was."""
         return Library(dict(self.specs), dict(self.reports), dict(self.records))
 
-    def add(self, candidate: Candidate, report: Mapping[str, Any], iteration: int) -> None:
-        """Take in an admitted candidate."""
+    def add(self, candidate: Candidate, report: Mapping[str, Any], iteration: int) -> Candidate:
+        """Take in an admitted candidate; the candidate, with the spec under which the library holds it.
+
+        The novelty gate forgets, so content that is held already may be admitted again. It keeps its id, what was
+        measured of it, and its quarantine.
+        """
         if candidate.spec is None:
-            return
+            return candidate
         digest = candidate.spec.digest
+        if digest in self.records:
+            return replace(candidate, spec=self.specs[digest])
         self.specs[digest] = candidate.spec
         self.reports[digest] = report
         self.records[digest] = Record(digest=digest, skill=candidate.skill, iteration=iteration)
+        return candidate
 
     def record(self, measured: Measured) -> None:
         """Add an iteration's plays to what is known of an environment."""
@@ -87,18 +104,15 @@ class Library:
                 specs.append(replace(self.specs[digest], metrics=metrics))
         return specs
 
-    def draw(
-        self, count: int, rng: np.random.Generator, *, exclude: Iterable[str]
-    ) -> list[SynthEnvSpec]:
-        """Up to `count` distinct environments to be played again; quarantined and excluded ones are left out."""
-        left_out = set(exclude)
-        usable = sorted(
-            d for d, r in self.records.items() if not r.quarantined and d not in left_out
-        )
-        if not usable:
-            return []
-        chosen = rng.choice(len(usable), size=min(count, len(usable)), replace=False)
-        return [self.specs[usable[i]] for i in chosen]
+    def write(self, path: Path, *, name: str, version: str) -> None:
+        """Write the environments designed in this run as a snapshot, in place of an earlier one."""
+        own = self.own
+        reports = {spec.digest: self.reports[spec.digest] for spec in own}
+        write_snapshot(path, own, name=name, version=version, reports=reports, replace=True)
+
+    def playable(self, *, exclude: Collection[str] = ()) -> list[str]:
+        """Digests that may be played again, sorted: not quarantined, and not among `exclude`."""
+        return sorted(d for d, r in self.records.items() if not r.quarantined and d not in exclude)
 
 
 def _first_skill(spec: SynthEnvSpec) -> str:

@@ -23,6 +23,8 @@ from spade_loop.corpus import Corpus
 from spade_loop.designer import Admission, Designer
 from spade_loop.dialects import make_dialect
 from spade_loop.episodes import Play, Player
+from spade_loop.errors import BlueprintError
+from spade_loop.families import Blueprint, load_families, parameter_vector
 from spade_loop.library import Library
 from spade_loop.measurement import Measured, fault_reproduces, measure
 from spade_loop.progress import Progress
@@ -32,7 +34,6 @@ from spade_loop.state import RunDirectory, RunState
 from spade_loop.trainer import StepReport
 from spade_loop.types import Arm, Candidate, JsonRow, Outcome, Role, Sample
 from synthgym.memory import NoveltyMemory, load_embedder
-from synthgym.registry import Snapshot, write_snapshot
 from synthgym.sandbox import Pool
 from synthgym.spec import SynthEnvSpec
 
@@ -86,13 +87,13 @@ class Loop:
         """The memory of the last complete iteration, or one seeded from the starting snapshot."""
         latest = self.directory.latest
         if latest is not None:
-            self.library.restore(Snapshot.open(latest / "snapshot"), self.state.records)
             return NoveltyMemory.load(latest / "memory.npz", self.embedder)
         novelty = self.config.novelty
         memory = NoveltyMemory(
             self.embedder, family_quota=novelty.family_quota, window=novelty.window
         )
         memory.seed(self.library.specs.values(), self.pool)
+        _describe_blueprints(memory, self.library)
         return memory
 
     def rng(self, iteration: int, purpose: str) -> np.random.Generator:
@@ -118,7 +119,7 @@ class Loop:
         state = replace(
             pending.state, skipped_steps=pending.state.skipped_steps + int(step.skipped)
         )
-        index = state.iteration - 1
+        index, version = state.iteration - 1, f"0.0.{state.iteration}"
         rows: dict[str, list[JsonRow]] = {
             "metrics": [
                 metrics_row(index, pending.admissions, pending.measured, pending.summaries, step)
@@ -132,23 +133,44 @@ class Loop:
         with self.directory.commit(state, rows) as folder:
             checkpoint.rename(folder / "checkpoint")
             pending.memory.save(folder / "memory.npz")
-            self._write_snapshot(folder / "snapshot", pending.library)
-        self._write_snapshot(self.directory.path / "snapshot", pending.library)
+            pending.library.write(folder / "snapshot", name=self.config.name, version=version)
+        pending.library.write(
+            self.directory.path / "snapshot", name=self.config.name, version=version
+        )
         self.state, self.library, self.memory = state, pending.library, pending.memory
-        for alarm in pending.alarms:
+        for alarm in (*pending.alarms, *self._trainer_alarms(step)):
             self.progress.note(alarm)
         self._pending = None
 
-    def _write_snapshot(self, path: Path, library: Library) -> None:
-        own = library.own
-        reports = {spec.digest: library.reports[spec.digest] for spec in own}
-        write_snapshot(
-            path,
-            own,
-            name=self.config.name,
-            version=f"0.0.{self.state.iteration + 1}",
-            reports=reports,
-            replace=True,
+    def _trainer_alarms(self, step: StepReport) -> tuple[str, ...]:
+        limit = self.config.trainer.max_logprob_gap
+        if step.logprob_gap is None or step.logprob_gap <= limit:
+            return ()
+        return (
+            f"alarm: sampler and trainer disagree by {step.logprob_gap:.3f} nats about a trained token on average "
+            f"(trainer.max_logprob_gap is {limit:g}): the update is off-policy",
+        )
+
+
+def _describe_blueprints(memory: NoveltyMemory, library: Library) -> None:
+    """Give the memory the parameters of the blueprints that an earlier run left, or they would count as new again."""
+    families = {family.name: family for family in load_families()}
+    for record in tuple(memory):
+        provenance = library.specs[record.digest].provenance
+        if provenance.family not in families:
+            continue
+        try:
+            vector = parameter_vector(
+                Blueprint(provenance.family, provenance.parameters), [families[provenance.family]]
+            )
+        except BlueprintError:
+            continue  # of a family that has changed since: its parameters cannot be compared
+        memory.add(
+            record.digest,
+            replace(record.description, parameters=vector),
+            name=record.name,
+            skill=record.skill,
+            iteration=record.iteration,
         )
 
 
@@ -161,11 +183,15 @@ def collect(loop: Loop, sampler: Sampler, iteration: int) -> Iteration:
         iteration, state.cursor, library, memory, loop.rng(iteration, "assignments")
     )
     attempts = loop.designer.propose(sampler, assignments, loop.stream(iteration, "designs"))
+    loop.progress.advance(len(attempts), sum(len(c.completion.ids) for c, _ in attempts))
 
     loop.progress.phase("admit", len(attempts))
     admissions = loop.designer.admit(attempts, memory, loop.pool, iteration)
-    for admission in admissions:
-        library.add(admission.candidate, admission.report or {}, iteration)
+    loop.progress.advance(len(admissions))
+    admissions = [
+        replace(a, candidate=library.add(a.candidate, a.report or {}, iteration))
+        for a in admissions
+    ]
 
     field = choose(loop, library, [a.candidate for a in admissions], iteration)
     measured = play(loop, sampler, field, iteration)
@@ -200,24 +226,34 @@ def collect(loop: Loop, sampler: Sampler, iteration: int) -> Iteration:
 def choose(
     loop: Loop, library: Library, candidates: Sequence[Candidate], iteration: int
 ) -> list[SynthEnvSpec]:
-    """Environments to play: a share from the pool, the rest new; the pool fills in where admissions fall short."""
+    """Environments to play: a share from the pool, the rest new; each fills in where the other falls short.
+
+    An environment that is in quarantine is never among them. The same stream and library give the same choice.
+    """
     agent = loop.config.agent
     rng = loop.rng(iteration, "environments")
-    new = [c.spec for c in candidates if c.spec is not None]
-    wanted_new = agent.environments - round(agent.pool_share * agent.environments)
-    picked = [
-        new[i] for i in sorted(rng.choice(len(new), size=min(wanted_new, len(new)), replace=False))
+    proposed = [c.spec.digest for c in candidates if c.spec is not None]
+    pool = library.playable(exclude=proposed)
+    usable = set(library.playable())
+    new = [digest for digest in dict.fromkeys(proposed) if digest in usable]
+    from_pool = min(round(agent.pool_share * agent.environments), len(pool))
+    from_new = min(agent.environments - from_pool, len(new))
+    from_pool = min(agent.environments - from_new, len(pool))
+    picked_new = sorted(rng.choice(len(new), size=from_new, replace=False))
+    picked_old = rng.choice(len(pool), size=from_pool, replace=False)
+    return [
+        library.specs[d] for d in [*(new[i] for i in picked_new), *(pool[i] for i in picked_old)]
     ]
-    exclude = {spec.digest for spec in new}
-    return picked + library.draw(agent.environments - len(picked), rng, exclude=exclude)
 
 
 def play(
     loop: Loop, sampler: Sampler, field: Sequence[SynthEnvSpec], iteration: int
 ) -> list[Measured]:
-    """Play every environment on the same seeds in both arms, all in one batch, and measure it."""
+    """Play every environment on the same seeds in both arms, side by side, and measure it."""
     agent = loop.config.agent
-    seeds = [int(s) for s in loop.rng(iteration, "seeds").integers(0, 2**31, size=agent.seeds)]
+    # Without replacement: a seed that came twice would be one seed with twice the plays.
+    drawn = loop.rng(iteration, "seeds").choice(2**31, size=agent.seeds, replace=False)
+    seeds = [int(s) for s in drawn]
     plays = [
         Play(spec, seed, index, arm)
         for spec in field

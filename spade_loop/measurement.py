@@ -70,7 +70,11 @@ def measure(
     ]
     plain_return, plain_won, hinted_return, hinted_won = arrays
     plays = [*plain, *hinted]
-    reproduced = sum(reproduces(spec, t) for t in plays if t.stop is StopReason.FAULT)
+    faulty = [t for t in plays if t.stop is StopReason.FAULT]
+    # Plays of one seed that did the same are one replay: a fault in reset would be waited for once a play.
+    distinct = {_replay_key(t): t for t in faulty}
+    again = {key: reproduces(spec, t) for key, t in distinct.items()}
+    reproduced = sum(again[_replay_key(t)] for t in faulty)
     return Measured(
         spec=spec,
         seeds=seeds,
@@ -80,6 +84,10 @@ def measure(
         regret=paired_regret(hinted_return, plain_return, hinted_won, plain_won),
         fault_share=reproduced / len(plays),
     )
+
+
+def _replay_key(trajectory: Trajectory) -> tuple[int, Arm, tuple[str, ...]]:
+    return trajectory.seed, trajectory.arm, trajectory.actions
 
 
 def _unmeasurable(trajectory: Trajectory) -> bool:

@@ -59,8 +59,11 @@ def parse_edits(reply: str) -> tuple[Edit, ...]:
 
 
 def apply_edits(parent: str, edits: tuple[Edit, ...]) -> str:
-    """`parent` with each edit applied. Each SEARCH must occur exactly once in the text as edited so far."""
-    source = parent
+    """`parent`, its lines ended by LF, with each edit applied.
+
+    `ReplyError` unless each SEARCH occurs exactly once in the text as edited so far, or when nothing changes.
+    """
+    source = parent = parent.replace("\r\n", "\n")
     for number, edit in enumerate(edits, start=1):
         if not edit.search.strip():
             raise ReplyError(f"edit {number}: the SEARCH part is empty")

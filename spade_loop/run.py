@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from pathlib import Path
 
 from spade_loop.backends.weights import load_policy
 from spade_loop.config import Config
-from spade_loop.corpus import Corpus
-from spade_loop.errors import RunStateError
-from spade_loop.library import Library
+from spade_loop.inputs import Inputs, interrupted_run, new_run
 from spade_loop.loop import Loop
 from spade_loop.progress import Progress
 from spade_loop.report.page import write_report
 from spade_loop.state import RunDirectory
 from spade_loop.trainer import train
-from synthgym.registry import Snapshot, bundled_root
 from synthgym.sandbox import Pool
-
-logger = logging.getLogger(__name__)
 
 SCRATCH = ".trainer"
 """Where TRL writes a checkpoint before it is committed; empty between iterations."""
@@ -27,43 +21,32 @@ SCRATCH = ".trainer"
 
 def start(config: Config, path: Path, progress: Progress) -> Path:
     """Start a run in `path` and take it to its last iteration; the path of its report."""
-    # What the user named is looked at before anything is written.
-    library, corpus = open_inputs(config)
-    return _go_on(config, RunDirectory.create(path, config), library, corpus, progress)
+    return go_on(new_run(config, path), progress)
 
 
 def resume(path: Path, progress: Progress) -> Path:
     """Take an interrupted run to its last iteration; the path of its report."""
-    directory = RunDirectory.open(path)
-    config = directory.config()
-    library, corpus = open_inputs(config)
-    return _go_on(config, directory, library, corpus, progress)
+    return go_on(interrupted_run(path), progress)
 
 
-def open_inputs(config: Config) -> tuple[Library, Corpus]:
-    """What a config names: the registry snapshot, every byte of it verified, and the corpus."""
-    snapshot = Snapshot.open(Path(config.registry) if config.registry else bundled_root())
-    return Library.start(snapshot), Corpus.load(
-        Path(config.corpus.path) if config.corpus.path else None
-    )
+def go_on(inputs: Inputs, progress: Progress) -> Path:
+    """Take a run to its last iteration; the path of its report.
 
-
-def _go_on(
-    config: Config, directory: RunDirectory, library: Library, corpus: Corpus, progress: Progress
-) -> Path:
-    done = directory.load_state().iteration
-    if done < config.iterations:
-        scratch = directory.path / SCRATCH
-        shutil.rmtree(scratch, ignore_errors=True)
-        latest = directory.latest
-        checkpoint = None if latest is None else latest / "checkpoint"
-        if checkpoint is not None and not checkpoint.is_dir():
-            raise RunStateError(f"{checkpoint} is missing: the run cannot be resumed")
+    The directory of a new run is made when everything is loaded: a model that is not there leaves nothing behind.
+    """
+    config, directory = inputs.config, inputs.directory
+    if inputs.state.iteration < config.iterations:
         progress.phase("load", 1)
         policy = load_policy(config.policy)
         with Pool() as pool:
-            loop = Loop(config, directory, library, corpus, pool, progress)
+            loop = Loop(config, directory, inputs.library, inputs.corpus, pool, progress)
             progress.advance(1)
-            train(policy, loop, config, scratch=scratch, resume=checkpoint, progress=progress)
+            if not inputs.begun:
+                RunDirectory.create(directory.path, config)
+            scratch = directory.path / SCRATCH
+            shutil.rmtree(scratch, ignore_errors=True)
+            train(
+                policy, loop, config, scratch=scratch, resume=inputs.checkpoint, progress=progress
+            )
         shutil.rmtree(scratch, ignore_errors=True)
     return write_report(directory.path)

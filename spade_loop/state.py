@@ -11,9 +11,12 @@ What a kill leaves undone, `RunDirectory.recover` does or undoes from LATEST, so
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +33,8 @@ from spade_loop.types import JsonRow
 LATEST = "LATEST"
 ROW_FILES = ("metrics", "episodes", "designs", "timings")
 KEPT_CHECKPOINTS = 2
+_COMMITTED = re.compile(r"iter-(\d{5,9})", re.ASCII)
+_UNFINISHED = re.compile(r"iter-\d{5,9}\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,7 @@ def replace_text(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     scratch.replace(path)
+    fsync_entries(path.parent)
 
 
 def dump_row(row: Mapping[str, Any]) -> str:
@@ -97,27 +103,66 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def lock(self) -> None:
+        """Keep other processes out for as long as this object lives; `RunStateError` when one is in already.
+
+        A record lock: the kernel drops it with the process, whatever ends it.
+        """
+        descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunStateError(
+                f"{self.path} is in use: another process is working on this run"
+            ) from error
+
     @classmethod
-    def create(cls, path: Path, config: Config) -> RunDirectory:
-        """A new run. `RunStateError` when the directory holds one already."""
+    def vacant(cls, path: Path) -> RunDirectory:
+        """The place of a new run; writes nothing. `RunStateError` when it is taken or cannot be written to."""
         if (path / "config.json").exists():
             raise RunStateError(
                 f"{path} holds a run already: resume it with `spade-loop run --resume {path}`, or give another --out"
             )
+        if path.is_dir() and any(path.iterdir()):
+            raise RunStateError(
+                f"{path} is not empty and holds no run: give --out a new or an empty directory"
+            )
+        ground = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+        if not ground.is_dir() or not os.access(ground, os.W_OK | os.X_OK):
+            raise RunStateError(
+                f"cannot write the run directory {path}: {ground} is no directory that can be written to"
+            )
+        return cls(path)
+
+    @classmethod
+    def create(cls, path: Path, config: Config) -> RunDirectory:
+        """A new run. `RunStateError` when `path` is not `vacant`."""
+        cls.vacant(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            directory = cls(path)
+            directory.lock()
             replace_text(path / "config.json", json.dumps(config.to_json(), indent=2) + "\n")
         except OSError as error:
             raise RunStateError(f"cannot write the run directory {path}: {error}") from error
-        return cls(path)
+        return directory
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
         """An existing run, brought back to its last complete iteration. `RunStateError` when there is none."""
         if not (path / "config.json").is_file():
-            raise RunStateError(f"{path} is not a run directory: it has no config.json")
+            raise RunStateError(
+                f"{path} is not a run directory: it has no config.json; give the --out directory of a `spade-loop run`"
+            )
         directory = cls(path)
-        directory.recover()
+        try:
+            directory.lock()
+            directory.recover()
+        except OSError as error:
+            raise RunStateError(
+                f"{path} cannot be brought to its last iteration: {error}"
+            ) from error
         return directory
 
     def config(self) -> Config:
@@ -135,6 +180,11 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         folder = self.path / name
+        if not _COMMITTED.fullmatch(name):
+            raise RunStateError(
+                f"{self.path / LATEST} should name an iteration such as iter-00003, it holds {name[:40]!r}: "
+                "the run cannot be resumed"
+            )
         if not folder.is_dir():
             raise RunStateError(
                 f"{self.path / LATEST} names {name}, which is missing: the run cannot be resumed"
@@ -181,9 +231,12 @@ class RunDirectory:
     def recover(self) -> None:
         """Bring the files of the run in line with LATEST: stray iterations go, rows are completed or cut."""
         latest = self.latest
-        done = 0 if latest is None else int(latest.name.removeprefix("iter-"))
-        for folder in self.path.glob("iter-*"):
-            if folder.name.endswith(".tmp") or int(folder.name.removeprefix("iter-")) > done:
+        done = 0 if latest is None else _number(latest)
+        for folder in self.path.glob("iter-*.tmp"):
+            if _UNFINISHED.fullmatch(folder.name):
+                shutil.rmtree(folder)
+        for folder in self._committed():
+            if _number(folder) > done:
                 shutil.rmtree(folder)
         for kind in ROW_FILES:
             self._recover_rows(kind, done, latest)
@@ -191,21 +244,18 @@ class RunDirectory:
 
     def _recover_rows(self, kind: str, done: int, latest: Path | None) -> None:
         path = self.path / f"{kind}.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        # Split at line feeds alone, as the rows were written.
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         # Iterations before the last are complete in the file; the last is taken from its own directory.
         kept = [
             line
-            for line in lines
-            if line.endswith("\n") and json.loads(line)["iteration"] < done - 1
+            for number, line in enumerate(lines, start=1)
+            if line.endswith(b"\n") and _iteration(line, f"{path}, line {number}") < done - 1
         ]
-        own = (
-            (latest / "rows" / f"{kind}.jsonl").read_text(encoding="utf-8")
-            if latest is not None
-            else ""
-        )
-        text = "".join(kept) + own
-        if text != "".join(lines):
-            replace_text(path, text)
+        own = b"" if latest is None else (latest / "rows" / f"{kind}.jsonl").read_bytes()
+        text = b"".join(kept) + own
+        if text != b"".join(lines):
+            replace_text(path, text.decode("utf-8"))
 
     def _append_rows(self, kind: str, folder: Path) -> None:
         with (self.path / f"{kind}.jsonl").open("a", encoding="utf-8") as file:
@@ -215,9 +265,26 @@ class RunDirectory:
 
     def _prune(self, done: int) -> None:
         """Only the newest iterations keep their checkpoints: those are what takes the room."""
-        for folder in self.path.glob("iter-*"):
-            if int(folder.name.removeprefix("iter-")) <= done - KEPT_CHECKPOINTS:
+        for folder in self._committed():
+            if _number(folder) <= done - KEPT_CHECKPOINTS:
                 shutil.rmtree(folder)
+
+    def _committed(self) -> list[Path]:
+        """Folders of committed iterations. Whatever else somebody put there (`iter-00003-copy`) is left alone."""
+        return [folder for folder in self.path.glob("iter-*") if _COMMITTED.fullmatch(folder.name)]
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.removeprefix("iter-"))
+
+
+def _iteration(line: bytes, where: str) -> int:
+    try:
+        return int(json.loads(line)["iteration"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunStateError(
+            f"{where}: expected a row with its iteration, got {line[:60]!r}: restore the file or start a new run"
+        ) from error
 
 
 def fsync_entries(folder: Path) -> None:
@@ -227,14 +294,3 @@ def fsync_entries(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def read_rows(path: Path) -> list[JsonRow]:
-    """Rows of a `.jsonl` file, as far as complete lines reach."""
-    if not path.exists():
-        return []
-    return [
-        json.loads(line)
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.endswith("}")
-    ]

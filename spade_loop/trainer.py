@@ -73,7 +73,7 @@ class StepReport:
             "skipped": self.skipped,
             "loss": self.loss,
             "grad_norm": self.grad_norm,
-            "logprob_gap": self.logprob_gap,
+            "logprob_gap": _finite(self.logprob_gap),
         }
 
 

@@ -33,7 +33,7 @@ LAYERS = {
         "loop report",
         "rows",
         "trainer evaluation",
-        "designer episodes hints",
+        "designer episodes hints inputs",
         "library batch dialects",
         "measurement state backends",
         "completers corpus families",

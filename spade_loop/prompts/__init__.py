@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Literal, cast
 
 from spade_loop.errors import ConfigError
 from spade_loop.types import Message
+from synthgym.spec import sha256_digest
 
 _SECTION = re.compile(r"^## (system|user|assistant)[ \t]*$", re.MULTILINE)
 
@@ -22,7 +22,11 @@ class Prompt:
     name: str
     messages: tuple[Message, ...]
     digest: str
-    """`sha256:<hex>` of the file."""
+    """`sha256:<hex>` of the file, and of the text that `covering` added."""
+
+    def covering(self, text: str) -> Prompt:
+        """This prompt with a digest that covers `text` too: a value that it is always rendered with."""
+        return replace(self, digest=sha256_digest(f"{self.digest}\n{text}".encode()))
 
     def render(self, **values: str) -> tuple[Message, ...]:
         """The chat with every `$name` filled in; `ConfigError` when one is missing."""
@@ -42,7 +46,10 @@ def load_prompt(name: str) -> Prompt:
 
 
 def parse_prompt(name: str, text: str) -> Prompt:
-    """A prompt from the text of its file. What stands before the first section is a note to the reader."""
+    """A prompt from the text of its file. What stands before the first section is a note to the reader.
+
+    `ConfigError` when there is no section, or a `$` that does not begin a placeholder.
+    """
     pieces = _SECTION.split(text)
     roles, bodies = pieces[1::2], pieces[2::2]
     if not roles:
@@ -51,4 +58,10 @@ def parse_prompt(name: str, text: str) -> Prompt:
         Message(cast("Literal['system', 'user', 'assistant']", role), body.strip())
         for role, body in zip(roles, bodies, strict=True)
     )
-    return Prompt(name, messages, "sha256:" + hashlib.sha256(text.encode()).hexdigest())
+    for message in messages:
+        if not string.Template(message.content).is_valid():
+            raise ConfigError(
+                f"prompt {name} has a $ in its {message.role} section that begins no placeholder: "
+                "write $name for a value, $$ for a dollar sign"
+            )
+    return Prompt(name, messages, sha256_digest(text.encode()))

@@ -36,7 +36,7 @@ def test_a_recipe_file_is_read(tmp_path: Path) -> None:
         (["agent.seed=3"], r"unknown setting agent\.seed; did you mean 'seeds'\?"),
         (["agnet.seeds=3"], r"unknown setting agnet; did you mean 'agent'\?"),
         (["agent.seeds=three"], r"agent\.seeds: expected `int`, got `str`"),
-        (["agent.seeds=0"], r"agent\.seeds must be at least 1, got 0"),
+        (["agent.seeds=0"], r"agent\.seeds must be at least 2, got 0"),
         (["agent.pool_share=1.5"], r"agent\.pool_share must lie in \[0, 1\]"),
         (["agent=3"], r"agent is a section"),
         (["agent.seeds"], r"--set takes dotted\.key=value"),

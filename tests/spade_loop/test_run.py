@@ -165,6 +165,34 @@ def test_a_killed_run_resumes_and_equals_an_uninterrupted_one(
     assert Snapshot.open(path / "snapshot").digest == Snapshot.open(finished / "snapshot").digest
 
 
+def test_a_run_in_progress_is_not_resumed_by_another_process(
+    finished: Path, tiny_model: Path
+) -> None:
+    program = (
+        "import sys; from pathlib import Path; from spade_loop.state import RunDirectory;"
+        "run = RunDirectory.open(Path(sys.argv[1])); print('in', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(finished)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "in\n"
+        other = subprocess.run(
+            command(tiny_model, "--resume", str(finished)),
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert other.returncode == 2
+        assert f"{finished} is in use" in other.stderr
+        holder.communicate("")
+
+
 def test_ctrl_c_says_how_to_go_on_and_leaves_no_process_behind(
     started: tuple[Path, subprocess.Popen[str]],
 ) -> None:

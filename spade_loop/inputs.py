@@ -1,0 +1,97 @@
+"""What a run starts from, opened and checked.
+
+Everything that a user names is refused here, or when the model is loaded: before anything is written. Nothing here
+imports torch, so that a mistake is told at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from spade_loop.backends.weights import check_model
+from spade_loop.config import Config
+from spade_loop.corpus import Corpus
+from spade_loop.dialects import make_dialect
+from spade_loop.errors import ConfigError, RunStateError
+from spade_loop.library import Library
+from spade_loop.state import RunDirectory, RunState
+from synthgym.envs import SynthEnv
+from synthgym.errors import IntegrityError, SnapshotError
+from synthgym.registry import Manifest, Snapshot, bundled_root
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """A run that can begin, or go on."""
+
+    config: Config
+    directory: RunDirectory
+    state: RunState
+    library: Library
+    corpus: Corpus
+    begun: bool
+    """Whether the directory is there already."""
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The newest checkpoint; None before the first iteration is complete."""
+        latest = self.directory.latest
+        return None if latest is None else latest / "checkpoint"
+
+
+def new_run(config: Config, path: Path) -> Inputs:
+    """A run that is to begin in `path`. Writes nothing; raises for whatever the config names and is not there."""
+    directory = RunDirectory.vacant(path)
+    library, corpus = _open(config)
+    return Inputs(config, directory, RunState(), library, corpus, begun=False)
+
+
+def interrupted_run(path: Path) -> Inputs:
+    """The run in `path`, brought back to its last complete iteration. `RunStateError` when it cannot go on."""
+    directory = RunDirectory.open(path)
+    config, state = directory.config(), directory.load_state()
+    library, corpus = _open(config)
+    corpus.draw(state.cursor, 0, np.random.default_rng(0))  # refuses a cursor of another corpus
+    latest = directory.latest
+    if latest is not None:
+        if not (latest / "checkpoint").is_dir():
+            raise RunStateError(f"{latest / 'checkpoint'} is missing: the run cannot be resumed")
+        library.restore(Snapshot.open(latest / "snapshot"), state.records)
+        # A kill between the commit and the copy of its snapshot leaves an older one at the top.
+        library.write(path / "snapshot", name=config.name, version=f"0.0.{state.iteration}")
+    return Inputs(config, directory, state, library, corpus, begun=True)
+
+
+def _open(config: Config) -> tuple[Library, Corpus]:
+    """Registry snapshot, every byte of it verified, and corpus. The model's whereabouts are checked as well."""
+    make_dialect(config.designer)  # refuses a family that does not exist
+    try:
+        Manifest(name=config.name, version="0.0.1", entries=())
+    except SnapshotError as error:
+        raise ConfigError(f"name, which names the run's snapshot as well: {error}") from error
+    corpus = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)
+    check_model(config.policy)
+    return Library.start(_verified(config.registry)), corpus
+
+
+def _verified(registry: str) -> Snapshot:
+    """The snapshot to start from. `IntegrityError` names the first file that is not as the manifest promises."""
+    root = Path(registry) if registry else bundled_root()
+    if not root.is_dir():
+        raise ConfigError(
+            f"registry: there is no directory {root}; give a folder that holds manifest.json, "
+            "or leave it empty for the bundled snapshot"
+        )
+    snapshot = Snapshot.open(root)
+    problems = snapshot.verify()
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise IntegrityError(
+            f"{problems[0]}{more}; `synthgym snapshot verify {root}` lists what differs"
+        )
+    for entry in snapshot:
+        SynthEnv(snapshot.spec(entry.digest)).close()  # refuses what this version cannot play
+    return snapshot
