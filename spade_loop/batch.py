@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spade_loop.config import Config
+from spade_loop.errors import BatchError
 from spade_loop.measurement import Measured
 from spade_loop.rewards import (
     agent_advantages,
@@ -174,3 +175,21 @@ def pad(samples: Sequence[Sample], rows: int, pad_id: int) -> list[Sample]:
     )
     live = [s for s in samples if s.advantage != 0.0]
     return [*live, *[filler] * (rows - len(live))]
+
+
+def check_batch(samples: Sequence[Sample], rows: int) -> None:
+    """Refuse a batch that TRL would train on wrongly or crash on; `BatchError` is a defect of ours."""
+    if len(samples) != rows:
+        raise BatchError(f"the recipe plans {rows} rows, the batch has {len(samples)}")
+    for i, sample in enumerate(samples):
+        c = sample.completion
+        if not sample.prompt_ids or not c.ids:
+            raise BatchError(f"row {i} ({sample.group}) has no prompt or no completion")
+        if not len(c.ids) == len(c.mask) == len(c.logprobs):
+            raise BatchError(
+                f"row {i} ({sample.group}): ids, mask and log-probabilities differ in length"
+            )
+        if not math.isfinite(sample.advantage) or not all(map(math.isfinite, c.logprobs)):
+            raise BatchError(f"row {i} ({sample.group}) holds a number that is not finite")
+        if any(not c.mask[position] for position in c.allowed):
+            raise BatchError(f"row {i} ({sample.group}): a grammar's choice is not trained on")

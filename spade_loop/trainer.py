@@ -23,12 +23,13 @@ from trl.models import unwrap_model_for_generation
 
 from spade_loop.backends.transformers import TransformersSampler
 from spade_loop.backends.weights import Policy
-from spade_loop.batch import BatchShape, pad
+from spade_loop.batch import BatchShape, check_batch, pad
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import Sampler
 from spade_loop.config import Config
 from spade_loop.errors import BatchError, ModelError
 from spade_loop.progress import Progress
+from spade_loop.tensors import drop_padding_columns, grammar_logprobs, sort_by_length
 from spade_loop.types import JsonRow, Sample
 
 Collect = Callable[[Sampler, int], Sequence[Sample]]
@@ -75,40 +76,6 @@ class StepReport:
             "grad_norm": self.grad_norm,
             "logprob_gap": _finite(self.logprob_gap),
         }
-
-
-def check_batch(samples: Sequence[Sample], rows: int) -> None:
-    """Refuse a batch that TRL would train on wrongly or crash on; `BatchError` is a defect of ours."""
-    if len(samples) != rows:
-        raise BatchError(f"the recipe plans {rows} rows, the batch has {len(samples)}")
-    for i, sample in enumerate(samples):
-        c = sample.completion
-        if not sample.prompt_ids or not c.ids:
-            raise BatchError(f"row {i} ({sample.group}) has no prompt or no completion")
-        if not len(c.ids) == len(c.mask) == len(c.logprobs):
-            raise BatchError(
-                f"row {i} ({sample.group}): ids, mask and log-probabilities differ in length"
-            )
-        if not math.isfinite(sample.advantage) or not all(map(math.isfinite, c.logprobs)):
-            raise BatchError(f"row {i} ({sample.group}) holds a number that is not finite")
-        if any(not c.mask[position] for position in c.allowed):
-            raise BatchError(f"row {i} ({sample.group}): a grammar's choice is not trained on")
-
-
-def grammar_logprobs(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    token: int,
-    allowed: Sequence[int],
-    temperature: float,
-) -> torch.Tensor:
-    """Log p(token) among `allowed` alone: the logits' log-softmax over those rows of the output embedding.
-
-    `hidden` is the last hidden state [H] at the position before the token, `weight` the output embedding [V, H].
-    """
-    index = torch.tensor(list(allowed), device=weight.device)
-    logits = (weight[index].float() @ hidden.float()) / temperature
-    return logits[list(allowed).index(token)] - torch.logsumexp(logits, dim=0)
 
 
 class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
@@ -238,31 +205,6 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
             return
         gap = (logps - self._sampling).abs()[self._trained]
         self.step_report.gaps.append(float(gap.mean()))
-
-
-def sort_by_length(chunks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same rows in chunks of the same sizes, shortest first."""
-    lengths = torch.cat([c["completion_mask"].sum(1) for c in chunks])
-    order = torch.argsort(lengths, stable=True)
-    sizes = [c["completion_mask"].shape[0] for c in chunks]
-    out: list[dict[str, Any]] = [{} for _ in chunks]
-    for key, value in chunks[0].items():
-        if isinstance(value, torch.Tensor) and value.ndim > 0:
-            merged = torch.cat([c[key] for c in chunks])[order]
-            for chunk, part in zip(out, torch.split(merged, sizes), strict=True):
-                chunk[key] = part
-        else:
-            for chunk, old in zip(out, chunks, strict=True):
-                chunk[key] = old[key]
-    return out
-
-
-def drop_padding_columns(inputs: dict[str, Any]) -> dict[str, Any]:
-    """`inputs` without the columns at the right in which no row of this chunk has a token."""
-    mask = inputs["completion_mask"]
-    width = int(mask.any(0).nonzero().max()) + 1
-    per_token = ("completion_ids", "completion_mask", "tool_mask", "sampling_per_token_logps")
-    return {k: v[:, :width] if k in per_token and v is not None else v for k, v in inputs.items()}
 
 
 def _rollout(prompts: list[Any], trainer: SpadeGRPOTrainer) -> dict[str, Any]:

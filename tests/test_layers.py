@@ -35,7 +35,7 @@ LAYERS = {
         "trainer evaluation",
         "designer episodes hints inputs",
         "library batch dialects",
-        "measurement state backends",
+        "measurement state backends tensors",
         "completers corpus families",
         "chat",
         "config parsing prompts progress",

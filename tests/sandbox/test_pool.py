@@ -1,18 +1,26 @@
-"""Sessions in a pool: faults are values, instances come back by replay, nothing is left behind."""
+"""Sessions in a pool: faults are values, instances come back by replay."""
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from pool_sources import (
+    LIMITS,
+    WALK,
+    children_of,
+    kinds,
+    observe,
+    plain,
+    running,
+    text,
+    walk,
+    worker_pid,
+)
 
 from synthgym.errors import ConfigError, ResetNeeded, SandboxError
 from synthgym.sandbox import (
@@ -22,83 +30,8 @@ from synthgym.sandbox import (
     Pool,
     ResetResult,
     Session,
-    StepResult,
-    default_pool,
 )
 from synthgym.spec import EnvRecord, Limits
-
-LIMITS = Limits(
-    load_seconds=1.0, reset_seconds=0.5, step_seconds=0.5, hint_seconds=0.1, memory_mb=64
-)
-
-WALK = '''
-"""A walk that only its seed and the actions decide."""
-import random
-
-class WalkEnv:
-    max_turns = 50
-
-    def __init__(self, top=9):
-        self._top = top
-
-    def reset(self, seed: int):
-        self._path = [random.randint(0, self._top)]
-        return f"at {self._path[0]}", {"seed": seed}
-
-    def step(self, action: str):
-        if action == "loop":
-            while True:
-                pass
-        if action == "bomb":
-            self._path = [bytearray(1_000_000) for _ in range(1000)]
-        if action == "huge":
-            return "x" * 1_000_000, 0.0, False, False, {}
-        if action == "raise":
-            raise ValueError("as told")
-        self._path.append(random.randint(0, self._top))
-        return f"{action} {self._path} {sorted(set('abc'))} {set('abcdef')}", 0.0, False, False, {}
-
-    def hint(self, level: int = 2):
-        if level == 1:
-            while True:
-                pass
-        return f"level {level} from {self._path[0]}"
-
-    def solution(self):
-        return ["go"] * (self._path[0] + 1)
-'''
-
-
-def walk(*, variant: int = 0) -> EnvRecord:
-    """A record of the walk; variants differ in their bytes only."""
-    return EnvRecord(source=f"{WALK}\nVARIANT = {variant}\n", entry="WalkEnv", max_turns=50)
-
-
-def plain(**bodies: str) -> EnvRecord:
-    """A record whose methods or module run the statements given."""
-    parts = {name: bodies.get(name, "pass") for name in ("module", "init", "reset", "step")}
-    source = f"""
-def forever():
-    while True:
-        pass
-
-{parts["module"]}
-
-class PlainEnv:
-    max_turns = 5
-
-    def __init__(self):
-        {parts["init"]}
-
-    def reset(self, seed):
-        {parts["reset"]}
-        return "ready", {{}}
-
-    def step(self, action):
-        {parts["step"]}
-        return "x", 0.0, False, False, {{}}
-"""
-    return EnvRecord(source=source, entry="PlainEnv", max_turns=5)
 
 
 @pytest.fixture(scope="module")
@@ -111,32 +44,6 @@ def pool() -> Iterator[Pool]:
 def session(pool: Pool) -> Iterator[Session]:
     with pool.open(walk(), LIMITS) as opened:
         yield opened
-
-
-def observe(session: Session, seed: int, actions: list[str]) -> list[str]:
-    """The observations of one episode."""
-    first = session.reset(seed)
-    assert isinstance(first, ResetResult), first
-    return [first.observation, *(text(session.step(action)) for action in actions)]
-
-
-def text(result: StepResult | EnvFault) -> str:
-    assert isinstance(result, StepResult), result
-    return result.observation
-
-
-def worker_pid(session: Session) -> int:
-    """The process that serves a session; the tests kill it from outside."""
-    worker = session._source.worker
-    assert worker is not None
-    return worker.pid
-
-
-def kinds(*results: object) -> list[FaultKind | None]:
-    return [item.kind if isinstance(item, EnvFault) else None for item in results]
-
-
-# --- what works ---
 
 
 def test_a_session_loads_resets_steps_and_tells_hint_and_solution(session: Session) -> None:
@@ -469,189 +376,3 @@ def test_closing_twice_is_fine_and_afterwards_there_is_nothing_to_use() -> None:
 
 
 # --- processes ---
-
-
-def running(pid: int) -> bool:
-    """Whether a process lives; a zombie does not."""
-    try:
-        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-
-
-def children_of(pool: Pool) -> list[int]:
-    """The workers that live under the zygote of a pool."""
-    assert pool._zygote is not None
-    pid = pool._zygote.pid
-    return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Whether `condition` comes true in time; processes end when the kernel gets to it."""
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.01)
-    return condition()
-
-
-def test_the_worker_ends_with_the_last_session_of_its_source(pool: Pool) -> None:
-    one, two = (pool.open(walk(variant=77), LIMITS) for _ in range(2))
-    pool.reset_many([(one, 0), (two, 1)])
-    pid = worker_pid(one)
-    one.close()
-    assert running(pid)
-    assert isinstance(two.step("go"), StepResult)
-    two.close()
-    assert not running(pid)
-
-
-def test_no_process_is_left_when_the_pool_is_closed_or_forgotten() -> None:
-    for forget in (False, True):
-        pool = Pool()
-        session = pool.open(walk(), LIMITS)
-        session.reset(0)
-        zygote, worker = pool._zygote, worker_pid(session)
-        assert zygote is not None
-        pids = [zygote.pid, worker]
-        if not forget:
-            pool.close()
-        del pool, session, zygote
-        gc.collect()
-        assert not any(running(pid) for pid in pids)
-
-
-PARENT = """
-import os, sys, time
-from synthgym.sandbox import Pool, default_pool
-from synthgym.spec import EnvRecord
-pool = default_pool()
-session = pool.open(EnvRecord(source=sys.stdin.read(), entry="WalkEnv", max_turns=50))
-session.reset(0)
-if sys.argv[1] == "fork" and os.fork() == 0:
-    time.sleep(30)  # holds a copy of nothing that matters
-print(pool._zygote.pid, session._source.worker.pid, flush=True)
-if sys.argv[1] == "loop":
-    session.step("loop")
-if sys.argv[1] != "end":
-    time.sleep(30)
-"""
-
-
-@pytest.mark.parametrize("how", ["end", "kill", "loop", "fork"])
-def test_no_process_is_left_when_the_parent_ends(how: str) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, how],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert parent.stdin is not None
-    assert parent.stdout is not None
-    with parent.stdin, parent.stdout:
-        parent.stdin.write(WALK)
-        parent.stdin.close()
-        pids = [int(item) for item in parent.stdout.readline().split()]
-        if how != "end":
-            assert all(running(pid) for pid in pids)
-            parent.kill()
-        parent.wait()
-    assert len(pids) == 2
-    assert eventually(lambda: not any(running(pid) for pid in pids))
-    if how == "fork":
-        os.killpg(parent.pid, signal.SIGKILL)
-
-
-def test_a_dead_zygote_is_replaced_and_its_sessions_come_back(pool: Pool, session: Session) -> None:
-    expected = observe(session, 3, ["a", "b"])
-    found = observe(session, 3, ["a"])
-    assert pool._zygote is not None
-    os.kill(pool._zygote.pid, signal.SIGKILL)
-    assert [*found, text(session.step("b"))] == expected
-
-
-def test_a_forked_child_has_workers_of_its_own_and_disturbs_nobody(session: Session) -> None:
-    expected = observe(session, 3, ["a", "b"])
-    found = observe(session, 3, ["a"])
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.write(writer, text(session.step("b")).encode())
-            default_pool().close()
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as answer:
-        assert answer.read() == expected[2]
-    assert os.waitpid(pid, 0)[1] == 0
-    assert [*found, text(session.step("b"))] == expected
-
-
-def test_threads_share_a_worker_one_conversation_at_a_time(pool: Pool) -> None:
-    sessions = [pool.open(walk(), LIMITS) for _ in range(6)]
-    expected = [observe(item, seed, ["a"] * 20) for seed, item in enumerate(sessions)]
-    found: list[list[str]] = [[] for _ in sessions]
-
-    def play(seed: int) -> None:
-        found[seed] = observe(sessions[seed], seed, ["a"] * 20)
-
-    threads = [threading.Thread(target=play, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == expected
-    for item in sessions:
-        item.close()
-
-
-def test_more_threads_than_workers_wait_their_turn() -> None:
-    with Pool(max_workers=1) as tiny:
-        sessions = [tiny.open(walk(variant=number), LIMITS) for number in range(3)]
-        found: list[list[str]] = [[] for _ in sessions]
-
-        def play(number: int) -> None:
-            found[number] = observe(sessions[number], 1, ["a"] * 3)
-
-        threads = [threading.Thread(target=play, args=(number,)) for number in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found[0] == found[1] == found[2]
-        assert len(found[0]) == 4
-
-
-HASHES = """
-import sys
-from synthgym.sandbox import Pool
-from synthgym.spec import EnvRecord
-with Pool() as pool:
-    session = pool.open(EnvRecord(source=sys.stdin.read(), entry="WalkEnv", max_turns=50))
-    print(session.reset(1), session.step("a"), session.hint(1))
-"""
-
-
-def test_the_hash_seed_of_the_parent_changes_nothing() -> None:
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", HASHES],
-            input=WALK,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(outputs) == 1
-    assert "{'" in outputs.pop()
-
-
-def test_the_default_pool_is_one_a_process_and_made_again_when_closed() -> None:
-    first = default_pool()
-    assert default_pool() is first
-    first.close()
-    assert default_pool() is not first
-    default_pool().close()

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from spade_loop import trainer as adapter
 from spade_loop.backends.transformers import TransformersSampler
 from spade_loop.backends.weights import Policy, load_policy
-from spade_loop.batch import BatchShape, pad
+from spade_loop.batch import BatchShape, check_batch, pad
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import Sampler
 from spade_loop.config import Config, load_config
 from spade_loop.errors import BatchError
 from spade_loop.progress import Silent
+from spade_loop.tensors import drop_padding_columns, grammar_logprobs, sort_by_length
 from spade_loop.trainer import StepReport
 from spade_loop.types import Completion, Message, Role, Sample
 
@@ -107,7 +108,7 @@ def test_a_choice_is_scored_and_differentiated_like_a_masked_softmax(
     hidden = torch.randn(6, generator=generator)
     token = min(allowed)
     ours = hidden.clone().requires_grad_()
-    adapter.grammar_logprobs(ours, weight, token, sorted(allowed), temperature).backward()
+    grammar_logprobs(ours, weight, token, sorted(allowed), temperature).backward()
     reference = hidden.clone().requires_grad_()
     logits = weight @ reference / temperature
     keep = torch.zeros(10, dtype=torch.bool)
@@ -235,13 +236,13 @@ def row(**changes: Any) -> Sample:
 )
 def test_a_batch_that_would_train_wrongly_is_refused(bad: Sample, message: str) -> None:
     with pytest.raises(BatchError, match=message):
-        adapter.check_batch([bad], 1)
+        check_batch([bad], 1)
 
 
 def test_a_batch_has_the_rows_that_the_recipe_plans() -> None:
     with pytest.raises(BatchError, match="plans 3 rows, the batch has 1"):
-        adapter.check_batch([row()], 3)
-    adapter.check_batch(pad([row()], 3, 0), 3)
+        check_batch([row()], 3)
+    check_batch(pad([row()], 3, 0), 3)
 
 
 def test_sorting_and_trimming_lose_no_token() -> None:
@@ -252,7 +253,7 @@ def test_sorting_and_trimming_lose_no_token() -> None:
         {"completion_ids": ids[2:], "completion_mask": mask[2:], "row": torch.tensor([2, 3])},
     ]
     chunks = [c | {"num_items_in_batch": torch.tensor(9.0)} for c in chunks]
-    ordered = [adapter.drop_padding_columns(c) for c in adapter.sort_by_length(chunks)]
+    ordered = [drop_padding_columns(c) for c in sort_by_length(chunks)]
     assert [c["row"].tolist() for c in ordered] == [[1, 2], [3, 0]]
     assert [c["completion_ids"].shape for c in ordered] == [(2, 2), (2, 3)]
     for chunk in ordered:
