@@ -138,13 +138,12 @@ class Player:
         tick: Tick | None,
     ) -> None:
         alive = list(range(len(episodes)))
-        for turn in range(self._config.max_turns):
+        for _ in range(self._config.max_turns):
             replies = dialogue.generate(alive, self._config.turn_tokens)
             for i in alive:
                 episodes[i].take(replies[i])
                 self._step(episodes[i], sampler.chat.decode(replies[i].ids))
-            last = turn + 1 == self._config.max_turns
-            chunks = self._next_turns(sampler, episodes, alive, replies, last=last)
+            chunks = self._next_turns(sampler, episodes, alive, replies)
             over = [i for i in alive if i not in chunks]
             alive = [i for i in alive if i in chunks]
             if tick is not None:
@@ -160,8 +159,6 @@ class Player:
         episodes: Sequence[_Episode],
         alive: Sequence[int],
         replies: Mapping[int, Completion],
-        *,
-        last: bool,
     ) -> dict[int, tuple[int, ...]]:
         """Ids that open the next turn of each episode that goes on; the others get their reason to stop."""
         chunks: dict[int, tuple[int, ...]] = {}
@@ -169,7 +166,10 @@ class Player:
             episode = episodes[i]
             if episode.stop is not None:
                 continue
-            if last:
+            # A reply without a box never reached the environment, which cannot have counted it.
+            if len(episode.turns) >= min(
+                self._config.max_turns, episode.play.spec.record.max_turns
+            ):
                 episode.stop = StopReason.TURNS
                 continue
             ids = sampler.chat.next_turn(episode.observation, stopped=replies[i].stopped)

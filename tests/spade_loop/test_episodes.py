@@ -220,6 +220,19 @@ def test_a_reply_without_a_box_does_not_reach_the_environment(
     assert t.stop is StopReason.TURNS
 
 
+def test_turns_without_a_box_count_against_the_environments_own_limit(
+    pool: Pool, sampling: Sampling
+) -> None:
+    spec = counter()
+    limit = spec.record.max_turns
+    config = replace(CONFIG, max_turns=limit + 5, context=10_000)
+    sampler = sampling(always("I do not know", r"\boxed{1}"))
+    (t,) = play(pool, sampler, [Play(spec, 7, 0, Arm.PLAIN)], config)
+    assert len(t.turns) == limit
+    assert len(t.actions) == limit - 1
+    assert t.stop is StopReason.TURNS
+
+
 def test_the_last_box_is_the_action(pool: Pool, sampling: Sampling) -> None:
     sampler = sampling(always(r"Not \boxed{lose}, rather \boxed{7}"))
     (t,) = play(pool, sampler, [Play(counter(), 7, 0, Arm.PLAIN)])
@@ -242,7 +255,7 @@ def test_the_last_box_is_the_action(pool: Pool, sampling: Sampling) -> None:
         ),
         ([r"\boxed{1}"], replace(CONFIG, max_turns=9), StopReason.TURNS, 6, 0.0),
         ([r"\boxed{1}"], replace(CONFIG, max_turns=3), StopReason.TURNS, 3, 0.0),
-        (["nothing"], replace(CONFIG, max_turns=9), StopReason.TURNS, 9, 0.0),
+        (["nothing"], replace(CONFIG, max_turns=9), StopReason.TURNS, 6, 0.0),
         ([r"\boxed{1}"], replace(CONFIG, context=100), StopReason.CONTEXT, 0, 0.0),
     ],
 )
