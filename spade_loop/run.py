@@ -42,7 +42,8 @@ def go_on(inputs: Inputs, progress: Progress) -> Path:
             loop = Loop(config, directory, inputs.library, inputs.corpus, pool, progress)
             progress.advance(1)
             if not inputs.begun:
-                RunDirectory.create(directory.path, config)
+                # Kept by name: the lock on the run is held for as long as this object lives.
+                directory = RunDirectory.create(directory.path, config)
             scratch = directory.path / SCRATCH
             shutil.rmtree(scratch, ignore_errors=True)
             train(

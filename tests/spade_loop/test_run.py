@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,8 +85,12 @@ def finished(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    wait_until(path.exists, process)
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 120
-    while not path.exists():
+    while not condition():
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -165,32 +169,34 @@ def test_a_killed_run_resumes_and_equals_an_uninterrupted_one(
     assert Snapshot.open(path / "snapshot").digest == Snapshot.open(finished / "snapshot").digest
 
 
+@pytest.mark.parametrize("begun", [False, True], ids=["new", "resumed"])
 def test_a_run_in_progress_is_not_resumed_by_another_process(
-    finished: Path, tiny_model: Path
+    tiny_model: Path, tmp_path: Path, begun: bool
 ) -> None:
-    program = (
-        "import sys; from pathlib import Path; from spade_loop.state import RunDirectory;"
-        "run = RunDirectory.open(Path(sys.argv[1])); print('in', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(finished)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "in\n"
+    path = tmp_path / "busy"
+    new = command(tiny_model, "--out", str(path), settings=["iterations=500"])
+    if begun:
+        with subprocess.Popen(new, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as first:
+            wait_for(path / "LATEST", first)
+            first.kill()
+    latest = (path / "LATEST").read_text() if begun else ""
+    running = command(tiny_model, "--resume", str(path)) if begun else new
+    with subprocess.Popen(running, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(
+            lambda: (path / "LATEST").exists() and (path / "LATEST").read_text() != latest, process
+        )
         other = subprocess.run(
-            command(tiny_model, "--resume", str(finished)),
+            command(tiny_model, "--resume", str(path)),
             env=ENVIRONMENT,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        assert other.returncode == 2
-        assert f"{finished} is in use" in other.stderr
-        holder.communicate("")
+        still_running = process.poll() is None
+        process.kill()
+    assert (other.returncode, still_running) == (2, True)
+    assert f"{path} is in use" in other.stderr
 
 
 def test_ctrl_c_says_how_to_go_on_and_leaves_no_process_behind(
