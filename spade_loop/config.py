@@ -137,6 +137,15 @@ class ValidationConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxConfig:
+    """The processes that run environments."""
+
+    require: Literal["none", "reduced", "partial", "full"] = "none"
+    """Level of isolation below which nothing is run."""
+    max_workers: int = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """A whole run."""
 
@@ -153,6 +162,7 @@ class Config:
     novelty: NoveltyConfig = field(default_factory=NoveltyConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
 
     def __post_init__(self) -> None:
         check(self)
@@ -191,6 +201,7 @@ def check(config: Config) -> None:
         agent__batch_rows=agent.batch_rows,
         trainer__rows_per_step=config.trainer.rows_per_step,
         validation__seeds=config.validation.seeds,
+        sandbox__max_workers=config.sandbox.max_workers,
         novelty__family_quota=config.novelty.family_quota,
         novelty__window=config.novelty.window,
     )

@@ -12,7 +12,7 @@ from spade_loop.rewards import DESIGNER_REWARDS, Floats, Regret, paired_regret, 
 from spade_loop.types import Arm, StopReason, Trajectory
 from synthgym.envs import SynthEnv
 from synthgym.errors import EnvFaultError
-from synthgym.sandbox import Pool
+from synthgym.sandbox import FaultKind, Pool
 from synthgym.spec import SynthEnvSpec
 
 QUARANTINE_SHARE = 0.25
@@ -119,7 +119,8 @@ def _table(
 def fault_reproduces(spec: SynthEnvSpec, trajectory: Trajectory, hint_level: int) -> bool:
     """Whether the same seed, hint and actions fail again in a worker of a pool of their own.
 
-    Only then is the fault the environment's: a busy machine can miss a deadline once.
+    Only then is the fault the environment's. One of the infrastructure never is: the sandbox tells a
+    machine that had no time for a worker by the CPU time that the worker got.
     """
     with Pool(max_workers=1) as pool:
         env = SynthEnv(spec, pool=pool)
@@ -131,8 +132,8 @@ def fault_reproduces(spec: SynthEnvSpec, trajectory: Trajectory, hint_level: int
                 _, _, terminated, truncated, info = env.step(action)
                 if terminated or truncated:
                     break
-        except EnvFaultError:
-            return True
+        except EnvFaultError as error:
+            return error.kind != FaultKind.LOST
         finally:
             env.close()
-        return "fault" in info
+        return "fault" in info and info["fault"]["kind"] != FaultKind.LOST

@@ -38,7 +38,8 @@ def go_on(inputs: Inputs, progress: Progress) -> Path:
     if inputs.state.iteration < config.iterations:
         progress.phase("load", 1)
         policy = load_policy(config.policy)
-        with Pool() as pool:
+        sandbox = config.sandbox
+        with Pool(require=sandbox.require, max_workers=sandbox.max_workers) as pool:
             loop = Loop(config, directory, inputs.library, inputs.corpus, pool, progress)
             progress.advance(1)
             if not inputs.begun:

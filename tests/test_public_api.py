@@ -10,13 +10,16 @@ SIGNATURES = {
     "SynthEnv": "(spec, *, render_mode=None, pool=None)",
     "SynthVectorEnv": (
         "(spec, num_envs, *, max_episode_steps=None, render_mode=None, "
-        "autoreset_mode=<AutoresetMode.NEXT_STEP: 'NextStep'>, pool=None)"
+        "autoreset_mode=<AutoresetMode.NEXT_STEP: 'NextStep'>, group_size=1, pool=None)"
     ),
     "HintWrapper": "(env, level=2)",
     "parse_action": "(reply)",
     "register_snapshot": "(snapshot)",
     "validate": "(source, *, pool=None, seeds=20, limits=None)",
-    "Pool": "(*, max_workers=32)",
+    "Pool": (
+        "(*, max_workers=32, sources_per_worker=1, require=None, max_strikes=3, hash_seed=0, "
+        "code_cache=None)"
+    ),
 }
 """What callers rely on. To change one is a breaking change: say so in CHANGELOG.md."""
 

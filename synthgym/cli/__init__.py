@@ -15,7 +15,7 @@ from synthgym.errors import SynthGymError
 USER_ERROR: Final = 2
 """Exit code of a mistake on the command line, or of something that could not be done."""
 REFUSED: Final = 1
-"""Exit code of `validate` when a source is refused."""
+"""Exit code of `validate` when a source is refused, and of `isolation` below the required level."""
 
 app = typer.Typer(
     name="synthgym",
@@ -90,11 +90,19 @@ def validate(
 
 
 @app.command()
-def isolation(json: JsonOption = False) -> None:
+def isolation(
+    require: Annotated[
+        str | None, typer.Option(help="Exit with 1 below this level: full, partial or reduced.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """Say what protects this machine from the code of an environment."""
     from synthgym.cli.isolation_command import run
 
-    run(as_json=json)
+    missing = run(require, as_json=json)
+    if missing is not None:
+        typer.echo(f"error: {missing}", err=True)
+        raise typer.Exit(REFUSED)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`SynthVectorEnv`: many episodes of one environment in one worker, one batched message a step."""
+"""`SynthVectorEnv`: many episodes of one or more environments, one batched message a worker and step."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from synthgym.contract import MAX_ACTION_CHARS
-from synthgym.envs.episode import Episode, Info, Transition, advance, begin, cut_action
+from synthgym.envs.columns import EpisodeColumns, Rows
+from synthgym.envs.episode import Info, Transition, cut_action
 from synthgym.envs.rendering import render_transcript
 from synthgym.envs.synth_env import MAX_DRAWN_SEED, check_playable
 from synthgym.errors import ConfigError, ResetNeeded
-from synthgym.sandbox import Pool, default_pool
-from synthgym.sandbox.results import EnvFault, ResetResult, StepResult
+from synthgym.sandbox import Batch, Pool, default_pool
 from synthgym.spaces import TextSpace
 from synthgym.spec import SynthEnvSpec
 
 Texts = tuple[str, ...]
 Steps = tuple[Texts, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]
+_EnvInfos = Mapping[int, Mapping[str, Any]]
 
 
 class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
-    """`num_envs` episodes of one environment, stepped together through the pool.
+    """`num_envs` episodes, stepped together through the pool.
+
+    `spec` may be a sequence: `num_envs` is then split evenly, the episodes of the first spec first.
+    `group_size` makes groups of neighbours that play the same instance: `reset(seed=s)` gives the
+    first group seed s, the next one s + 1, and autoresets keep the groups together.
 
     Equal to `SyncVectorEnv` over `SynthEnv`s: the same seeds give the same episodes, autoresets
     included. Observations are tuples of strings. In `infos`, `env` and `fault` are object arrays of
@@ -39,44 +44,57 @@ class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (as Gymnasium declares it)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (settings, by name only)
         self,
-        spec: SynthEnvSpec,
+        spec: SynthEnvSpec | Sequence[SynthEnvSpec],
         num_envs: int,
         *,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        group_size: int = 1,
         pool: Pool | None = None,
     ) -> None:
-        check_playable(spec)
-        if num_envs < 1:
-            raise ConfigError(f"num_envs must be at least 1, got {num_envs}")
+        self._cards = _cards(spec, num_envs)
         if render_mode not in (None, "ansi"):
             raise ConfigError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         if max_episode_steps is not None and max_episode_steps < 1:
             raise ConfigError(f"max_episode_steps must be at least 1, got {max_episode_steps}")
+        if group_size < 1 or (num_envs // len(self._cards)) % group_size:
+            raise ConfigError(
+                f"group_size must divide the {num_envs // len(self._cards)} episodes of a spec, "
+                f"got {group_size}"
+            )
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
-        self.single_observation_space = TextSpace(spec.limits.observation_chars)
+        self.single_observation_space = TextSpace(
+            max(card.limits.observation_chars for card in self._cards)
+        )
         self.single_action_space = TextSpace(MAX_ACTION_CHARS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._card = spec
-        limit = max_episode_steps if max_episode_steps is not None else spec.record.max_turns
-        self._max_turns = min(spec.record.max_turns, limit)
+        self._group_size = group_size
         self._pool = pool if pool is not None else default_pool()
-        self._sessions = [self._pool.open(spec.record, spec.limits) for _ in range(num_envs)]
+        each = num_envs // len(self._cards)
+        self._card_of = [card for card in self._cards for _ in range(each)]
+        self._sessions = [self._pool.open(card.record, card.limits) for card in self._card_of]
         self._streams = [np_random()[0] for _ in range(num_envs)]
-        self._episodes: list[Episode | None] = [None] * num_envs
+        turns = [card.record.max_turns for card in self._card_of]
+        limit = max_episode_steps if max_episode_steps is not None else max(turns)
+        self._episodes = EpisodeColumns(np.minimum(np.array(turns, dtype=np.int64), limit))
         self._transcripts: list[tuple[str, list[tuple[str, Transition]]]] = [("", [])] * num_envs
 
     @property
     def spec_card(self) -> SynthEnvSpec:
-        """What is known of this environment; `envs.spec` is Gymnasium's own `EnvSpec`."""
-        return self._card
+        """What is known of the (first) environment; `envs.spec` is Gymnasium's own `EnvSpec`."""
+        return self._cards[0]
+
+    @property
+    def spec_cards(self) -> tuple[SynthEnvSpec, ...]:
+        """What is known of the environments, in the order in which they were given."""
+        return tuple(self._cards)
 
     def reset(
         self,
@@ -86,56 +104,68 @@ class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
     ) -> tuple[Texts, Info]:
         """Start new episodes, everywhere or where `options["reset_mask"]` is True.
 
-        Seed s means s, s + 1, ...; a sequence gives one seed (or None) to each. Episodes that are
-        not reset go on.
+        Seed s means s, s + 1, ... by group; a sequence gives one seed (or None) to each episode.
+        Episodes that are not reset go on.
         """
         chosen = self._reset_mask(options)
-        seeds = self._seeds(seed)
-        infos = self._start(
-            {index: seeds[index] for index in range(self.num_envs) if chosen[index]}
-        )
-        return self._observations(), _pack(infos, self.num_envs)
+        rows = np.flatnonzero(chosen)
+        given = self._seeds(seed)
+        seeds = [self._seed(i, given[i]) for i in rows.tolist()]
+        _, batch = self._pool.play(resets=([self._sessions[i] for i in rows.tolist()], seeds))
+        env_infos = self._begin(rows, seeds, batch)
+        return tuple(self._episodes.observations), self._episodes.pack(chosen, env_infos)
 
     def step(self, actions: Sequence[str]) -> Steps:
-        """Play one action everywhere, in one message to the worker.
+        """Play one action everywhere, in one message to each worker.
 
         With `NEXT_STEP` a finished episode ignores its action, is reset and pays 0; with
         `SAME_STEP` it is reset at once and `infos` holds `final_obs` and `final_info`; with
         `DISABLED` stepping it raises `ResetNeeded`.
         """
         commands = self._commands(actions)
-        over = {i for i, episode in enumerate(self._live_episodes()) if episode.done}
-        if over and self.autoreset_mode is not AutoresetMode.NEXT_STEP:
+        episodes = self._live()
+        over = episodes.done.copy()
+        if self.autoreset_mode is not AutoresetMode.NEXT_STEP and over.any():
             raise ResetNeeded(
-                f"episodes {sorted(over)} are over; reset them with options={{'reset_mask': ...}}"
+                f"episodes {np.flatnonzero(over).tolist()} are over; "
+                "reset them with options={'reset_mask': ...}"
             )
-        transitions = self._play({i: c for i, c in enumerate(commands) if i not in over})
-        infos: dict[int, Info] = {i: transition.info for i, transition in transitions.items()}
-        final: dict[int, Transition] = {}
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            final = {i: t for i, t in transitions.items() if t.terminated or t.truncated}
-        infos |= self._start(dict.fromkeys(sorted(over | final.keys())))
-        packed = _pack(infos, self.num_envs)
-        if final:
-            packed |= _pack_final(final, self.num_envs)
+        lost = [i for i in episodes.faults if not over[i]]
+        """Episodes whose reset failed: there is nothing to step."""
+        playing = ~over
+        playing[lost] = False
+        rows, again = np.flatnonzero(playing), np.flatnonzero(over)
+        seeds = [self._seed(i, None) for i in again.tolist()]
+        stepped, reset = self._pool.play(
+            steps=(self._chosen(rows), [commands[i] for i in rows.tolist()]),
+            resets=(self._chosen(again), seeds),
+        )
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminations = np.zeros(self.num_envs, dtype=np.bool_)
         truncations = np.zeros(self.num_envs, dtype=np.bool_)
-        for i, transition in transitions.items():
-            rewards[i] = transition.reward
-            terminations[i] = transition.terminated
-            truncations[i] = transition.truncated
-        return self._observations(), rewards, terminations, truncations, packed
+        outcome = episodes.advance(rows, stepped)
+        rewards[rows], terminations[rows] = outcome.rewards, outcome.terminated
+        truncations[rows] = outcome.truncated
+        episodes.give_up(lost)
+        truncations[lost] = True
+        if self.render_mode is not None:
+            self._record(commands, ~over, rewards, terminations, truncations)
+        env_infos = {**outcome.env_infos, **self._begin(again, seeds, reset)}
+        everyone = np.ones(self.num_envs, dtype=np.bool_)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and episodes.done.any():
+            infos = self._restart(env_infos)
+        else:
+            infos = episodes.pack(everyone, env_infos)
+        return tuple(episodes.observations), rewards, terminations, truncations, infos
 
     def render(self) -> Texts | None:
         """The transcript of every episode so far in mode `ansi`, else None."""
         if self.render_mode is None:
             return None
+        seeds = self._live().seeds.tolist()
         return tuple(
-            render_transcript(episode.seed, first, turns)
-            for episode, (first, turns) in zip(
-                self._live_episodes(), self._transcripts, strict=True
-            )
+            render_transcript(seed, first, turns)
+            for seed, (first, turns) in zip(seeds, self._transcripts, strict=True)
         )
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -144,62 +174,81 @@ class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
         for session in self._sessions:
             session.close()
 
-    def _start(self, seeds: Mapping[int, int | None]) -> dict[int, Info]:
-        """Reset the keys of `seeds`; a fault gets one more try. Infos by index."""
-        drawn = {i: self._seed(i, seed) for i, seed in seeds.items()}
-        results = self._reset_sessions(drawn)
-        failed = {i: drawn[i] for i, result in results.items() if isinstance(result, EnvFault)}
-        for i in failed:
-            self._sessions[i].close()
-            self._sessions[i] = self._pool.open(self._card.record, self._card.limits)
-        results |= self._reset_sessions(failed)
-        infos: dict[int, Info] = {}
-        for i, result in results.items():
-            infos[i] = self._begin(i, drawn[i], result)
-        return infos
+    def _restart(self, env_infos: _EnvInfos) -> Info:
+        """Reset the episodes that ended in this very step; the infos, with the final ones in them."""
+        episodes = self._episodes
+        ended = episodes.done.copy()
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        again = np.flatnonzero(ended)
+        for i in again.tolist():
+            final_obs[i] = episodes.observations[i]
+        final = {
+            "final_obs": final_obs,
+            "_final_obs": ended,
+            "final_info": episodes.pack(ended, env_infos),
+            "_final_info": ended.copy(),
+        }
+        seeds = [self._seed(i, None) for i in again.tolist()]
+        _, reset = self._pool.play(resets=(self._chosen(again), seeds))
+        kept = {i: info for i, info in env_infos.items() if not ended[i]}
+        fresh = self._begin(again, seeds, reset)
+        everyone = np.ones(self.num_envs, dtype=np.bool_)
+        return episodes.pack(everyone, {**kept, **fresh}) | final
 
-    def _reset_sessions(self, seeds: Mapping[int, int]) -> dict[int, ResetResult | EnvFault]:
-        if not seeds:
-            return {}
-        replies = self._pool.reset_many([(self._sessions[i], seed) for i, seed in seeds.items()])
-        return dict(zip(seeds, replies, strict=True))
+    def _begin(self, rows: Rows, seeds: Sequence[int], batch: Batch) -> _EnvInfos:
+        """Take the answers to resets; a fault gets one more try, on a new session."""
+        env_infos = dict(self._episodes.begin(rows, seeds, batch))
+        failed = list(batch.faults)
+        if failed:
+            for i in rows[failed].tolist():
+                self._sessions[i].close()
+                card = self._card_of[i]
+                self._sessions[i] = self._pool.open(card.record, card.limits)
+            once_more = [seeds[row] for row in failed]
+            _, second = self._pool.play(resets=(self._chosen(rows[failed]), once_more))
+            env_infos |= self._episodes.begin(rows[failed], once_more, second)
+        if self.render_mode is not None:
+            for i in rows.tolist():
+                self._transcripts[i] = (self._episodes.observations[i], [])
+        return env_infos
 
-    def _begin(self, index: int, seed: int, result: ResetResult | EnvFault) -> Info:
-        if isinstance(result, EnvFault):
-            episode = Episode(seed, self._max_turns, "", fault=result)
-            info = episode.info({})
-        else:
-            episode, info = begin(seed, self._max_turns, result)
-        self._episodes[index] = episode
-        self._transcripts[index] = (episode.observation, [])
-        return info
+    def _record(
+        self,
+        commands: Sequence[str],
+        played: NDArray[np.bool_],
+        rewards: NDArray[np.float64],
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+    ) -> None:
+        """Write the turn down for `render`."""
+        episodes = self._episodes
+        for i in np.flatnonzero(played).tolist():
+            info: Info = {"success": bool(episodes.success[i])}
+            if i in episodes.faults:
+                info["fault"] = episodes.faults[i].to_json()
+            transition = Transition(
+                episodes.observations[i],
+                float(rewards[i]),
+                bool(terminations[i]),
+                bool(truncations[i]),
+                info,
+            )
+            self._transcripts[i][1].append((commands[i], transition))
 
-    def _play(self, commands: Mapping[int, str]) -> dict[int, Transition]:
-        """Step the keys of `commands`; those that failed in `reset` repeat their fault."""
-        episodes = self._live_episodes()
-        results: dict[int, StepResult | EnvFault] = {}
-        calls: dict[int, str] = {}
-        for i, command in commands.items():
-            fault = episodes[i].fault
-            if fault is None:
-                calls[i] = command
-            else:
-                results[i] = fault
-        if calls:
-            replies = self._pool.step_many([(self._sessions[i], c) for i, c in calls.items()])
-            results |= zip(calls, replies, strict=True)
-        transitions: dict[int, Transition] = {}
-        for i, command in commands.items():
-            self._episodes[i], transitions[i] = advance(episodes[i], results[i])
-            if self.render_mode is not None:
-                self._transcripts[i][1].append((command, transitions[i]))
-        return transitions
+    def _chosen(self, rows: Rows) -> list[Any]:
+        if len(rows) == self.num_envs:
+            return self._sessions
+        return [self._sessions[i] for i in rows.tolist()]
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
+        size = self._group_size
+        if seed is None and size > 1:  # one draw a group
+            first = [self._seed(i, None) for i in range(0, self.num_envs, size)]
+            return [first[i // size] for i in range(self.num_envs)]
         if seed is None:
             return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
-            return [int(seed) + i for i in range(self.num_envs)]
+            return [int(seed) + i // size for i in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ConfigError(f"expected {self.num_envs} seeds, one a sub-env, got {len(seed)}")
         return seed
@@ -222,7 +271,7 @@ class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
                 f"reset_mask must have shape ({self.num_envs},) and a True, got {mask!r}"
             )
         if not mask.all():
-            self._live_episodes()  # those that are not reset must be in an episode
+            self._live()  # those that are not reset must be in an episode
         return mask
 
     def _commands(self, actions: Sequence[str]) -> list[str]:
@@ -235,56 +284,19 @@ class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
                 )
         return [cut_action(action) for action in actions]
 
-    def _live_episodes(self) -> list[Episode]:
-        episodes = [episode for episode in self._episodes if episode is not None]
-        if len(episodes) != self.num_envs:
-            raise ResetNeeded(f"{self._card.env_id}: call reset() first")
-        return episodes
-
-    def _observations(self) -> Texts:
-        return tuple(episode.observation for episode in self._live_episodes())
+    def _live(self) -> EpisodeColumns:
+        if not self._episodes.started.all():
+            raise ResetNeeded(f"{self._cards[0].env_id}: call reset() first")
+        return self._episodes
 
 
-_INFO_TYPES: dict[str, type] = {
-    "seed": np.int64,
-    "turn": np.int64,
-    "success": np.bool_,
-    "env": object,
-    "fault": object,
-}
-"""An environment's own info has keys and types of its own: it stays a dict, never an array."""
-
-
-def _pack(infos: Mapping[int, Info], num_envs: int) -> Info:
-    """Gymnasium's form: an array a key, and a mask `_key` that says who has it."""
-    packed: Info = {}
-    for key, dtype in _INFO_TYPES.items():
-        having = {i: info[key] for i, info in infos.items() if key in info}
-        if not having:
-            continue
-        values: NDArray[Any] = (
-            np.full(num_envs, None, dtype=object)
-            if dtype is object
-            else np.zeros(num_envs, dtype=dtype)
+def _cards(spec: SynthEnvSpec | Sequence[SynthEnvSpec], num_envs: int) -> tuple[SynthEnvSpec, ...]:
+    """The specs, checked, when `num_envs` can be split among them."""
+    cards = (spec,) if isinstance(spec, SynthEnvSpec) or not isinstance(spec, Sequence) else spec
+    for card in cards:
+        check_playable(card)
+    if num_envs < 1 or not cards or num_envs % len(cards):
+        raise ConfigError(
+            f"num_envs must be at least 1 and a multiple of the {len(cards)} specs, got {num_envs}"
         )
-        mask = np.zeros(num_envs, dtype=np.bool_)
-        for i, value in having.items():
-            values[i] = value
-            mask[i] = True
-        packed[key], packed[f"_{key}"] = values, mask
-    return packed
-
-
-def _pack_final(final: Mapping[int, Transition], num_envs: int) -> Info:
-    """`final_obs` and `final_info` of the episodes that ended in this very step."""
-    observations = np.full(num_envs, None, dtype=object)
-    mask = np.zeros(num_envs, dtype=np.bool_)
-    for i, transition in final.items():
-        observations[i] = transition.observation
-        mask[i] = True
-    return {
-        "final_obs": observations,
-        "_final_obs": mask,
-        "final_info": _pack({i: t.info for i, t in final.items()}, num_envs),
-        "_final_info": mask.copy(),
-    }
+    return tuple(cards)

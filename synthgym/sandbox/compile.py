@@ -11,12 +11,13 @@ from typing import Final
 
 from synthgym.contract import MAX_SOURCE_BYTES
 from synthgym.errors import SandboxError
+from synthgym.sandbox import sharing
 from synthgym.sandbox.policy import SandboxPolicy, Violation
 from synthgym.sandbox.scopes import depth_of
 
 __all__ = ["CHECKER_VERSION", "Compiled", "Violation", "check_source", "compile_source"]
 
-CHECKER_VERSION: Final = 1
+CHECKER_VERSION: Final = 3
 """Part of the key under which checked code is stored: raise it with every change of the policy or its tables."""
 
 MAX_NODES: Final = 60_000
@@ -57,7 +58,7 @@ def compile_source(source: str, filename: str = "<env>") -> Compiled:
     with warnings.catch_warnings():
         # A source's own SyntaxWarnings are not ours to show, and must not become errors under -W error.
         warnings.simplefilter("ignore")
-        problem = _text_problem(source)
+        problem = text_problem(source)
         if problem is not None:
             return _refused(problem)
         try:
@@ -74,7 +75,7 @@ def _refused(violation: Violation) -> Compiled:
     return Compiled(None, (violation,), (), "")
 
 
-def _text_problem(source: str) -> Violation | None:
+def text_problem(source: str) -> Violation | None:
     """What is wrong with the text before it is parsed."""
     for line, text in enumerate(source.split("\n"), start=1):
         if "\0" in text:
@@ -98,7 +99,9 @@ def _compile(source: str, filename: str) -> Compiled:
     if deep is not None:
         line = getattr(deep, "lineno", 1)
         return _refused(Violation(line, f"code is nested more than {MAX_DEPTH} levels deep"))
+    _clean_docstrings(tree)
     docstring = _docstring(tree)
+    facts = sharing.analyse(tree)
     policy = SandboxPolicy()
     tree = policy.visit(tree)
     requires = tuple(sorted(policy.requires))
@@ -107,7 +110,21 @@ def _compile(source: str, filename: str) -> Compiled:
         return Compiled(None, found, requires, docstring)
     # dont_inherit: this module's own `from __future__` must not reach the source. optimize=0: asserts always run.
     code = compile(tree, filename, "exec", dont_inherit=True, optimize=0)
-    return Compiled(code, (), requires, docstring)
+    return Compiled(sharing.attach(code, facts), (), requires, docstring)
+
+
+def _clean_docstrings(tree: ast.Module) -> None:
+    r"""Put a question mark for every lone surrogate that a docstring writes as "\ud800": Python 3.13 refuses them."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Module(body=[ast.Expr(value=ast.Constant(value=str(text)) as constant), *_])
+                | ast.ClassDef(body=[ast.Expr(value=ast.Constant(value=str(text)) as constant), *_])
+                | ast.FunctionDef(
+                    body=[ast.Expr(value=ast.Constant(value=str(text)) as constant), *_]
+                )
+            ):
+                constant.value = text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _docstring(tree: ast.Module) -> str:

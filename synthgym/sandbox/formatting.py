@@ -5,7 +5,11 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+
+_MAX_NESTING: Final = 2
+"""As in C: a format specification may hold fields, whose own specifications may not."""
+_CONVERSIONS: Final[dict[str, Callable[[Any], str]]] = {"s": str, "r": repr, "a": ascii}
 
 
 @lru_cache(maxsize=512)
@@ -22,27 +26,74 @@ def is_plain_template(text: str) -> bool:
     return True
 
 
-class SafeFormatter(string.Formatter):
-    """Formats like `str.format`, with every attribute step of a field taken by the given `getattr`."""
+class SafeFormatter:
+    """One call of `str.format` (or, with `args` None, of `format_map`) whose attribute steps are `read`'s."""
 
-    def __init__(self, read: Callable[[Any, str], Any]) -> None:
+    def __init__(
+        self,
+        read: Callable[[Any, str], Any],
+        args: Sequence[Any] | None,
+        values: Mapping[str, Any],
+    ) -> None:
         self._read = read
+        self._args = args
+        self._values = values
+        self._numbered = 0
+        self._manual = False
 
-    def get_field(
-        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[Any, str]:
-        """Return the object that `field_name` leads to, and the name it starts from."""
-        first, rest = _split(field_name)
-        value = self.get_value(first, args, kwargs)
-        for is_attribute, step in rest:
+    def expand(self, text: str, nesting: int = _MAX_NESTING) -> str:
+        """`text` with its fields replaced; raises what `str.format` raises."""
+        if nesting == 0:
+            raise ValueError("Max string recursion exceeded")
+        parts: list[str] = []
+        for literal, field, spec, conversion in string.Formatter().parse(text):
+            parts.append(literal)
+            if field is None:
+                continue
+            value = self._field(field)
+            if conversion:
+                if conversion not in _CONVERSIONS:
+                    raise ValueError(f"Unknown conversion specifier {conversion!r}")
+                value = _CONVERSIONS[conversion](value)
+            if spec and "{" in spec:
+                spec = self.expand(spec, nesting - 1)
+            parts.append(format(value, spec or ""))
+        return "".join(parts)
+
+    def _field(self, field: str) -> Any:
+        first, steps = _split(field)
+        value = self._values[first] if first and not first.isdecimal() else self._argument(first)
+        for is_attribute, step in steps:
             value = self._read(value, str(step)) if is_attribute else value[step]
-        return value, str(first)
+        return value
+
+    def _argument(self, number: str) -> Any:
+        """The positional argument of this number, or the next one for an empty number."""
+        if self._args is None:
+            raise ValueError("Format string contains positional fields")
+        if number:
+            if self._numbered:
+                raise ValueError(
+                    "cannot switch from automatic field numbering to manual field specification"
+                )
+            self._manual = True
+            index = int(number)
+        else:
+            if self._manual:
+                raise ValueError(
+                    "cannot switch from manual field specification to automatic field numbering"
+                )
+            index = self._numbered
+            self._numbered += 1
+        if index >= len(self._args):
+            raise IndexError(f"Replacement index {index} out of range for positional args tuple")
+        return self._args[index]
 
 
-def _split(field_name: str) -> tuple[int | str, list[tuple[bool, int | str]]]:
+def _split(field: str) -> tuple[str, list[tuple[bool, int | str]]]:
     """`a.b[0]` as its first name and its steps (whether it is an attribute, name or index)."""
-    cut = min((i for i in map(field_name.find, ".[") if i >= 0), default=len(field_name))
-    head, rest = field_name[:cut], field_name[cut:]
+    cut = min((i for i in map(field.find, ".[") if i >= 0), default=len(field))
+    head, rest = field[:cut], field[cut:]
     steps: list[tuple[bool, int | str]] = []
     while rest:
         if rest.startswith("["):
@@ -59,4 +110,4 @@ def _split(field_name: str) -> tuple[int | str, list[tuple[bool, int | str]]]:
             if not name:
                 raise ValueError("Empty attribute in format string")
             steps.append((True, name))
-    return (int(head) if head.isdecimal() else head), steps
+    return head, steps

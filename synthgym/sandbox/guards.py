@@ -6,9 +6,7 @@ The compiler inserts the hooks `_getattr_`, `_write_` and `_clock_`; the builtin
 
 from __future__ import annotations
 
-import array
 import builtins
-import collections
 import datetime
 import random
 import types
@@ -18,29 +16,15 @@ from typing import Any, Final
 
 from synthgym.sandbox import names
 from synthgym.sandbox.formatting import SafeFormatter, is_plain_template
+from synthgym.sandbox.writing import WriteGuard
 
 MARK: Final = "_abc_made_by_source"
 """Attribute that marks a class made by this source. No source can spell it, because private names are renamed; the
 prefix `_abc_` keeps `typing.Protocol` of Python 3.11 from taking it for a member."""
 
-WRITABLE: Final = frozenset(
-    {
-        array.array,
-        bytearray,
-        collections.ChainMap,
-        collections.Counter,
-        collections.OrderedDict,
-        collections.UserDict,
-        collections.UserList,
-        collections.defaultdict,
-        collections.deque,
-        dict,
-        list,
-    }
-)
-"""Exact container types whose objects a source may write to."""
-
 _BUILTIN_METHOD: Final[Any] = type("".join)
+_BUILD_CLASS: Final[Any] = builtins.__build_class__
+_SET_ON_CLASS = type.__setattr__
 _SETATTR = setattr
 _GETATTR = getattr
 
@@ -110,8 +94,13 @@ class Guards:
         self.public_types: set[type] = {type(None), type(...), type(NotImplemented)}
         self._opaque: dict[type, type] = {}
         self._token = object()
-        self.write = self._make_write()
+        self.writing = WriteGuard(MARK, self._token, self.own)
+        self.write = self.writing.write
         self.type = _TypeMeta("type", (), {"answer": staticmethod(self.type_of)})
+
+    def __reduce_ex__(self, _protocol: object) -> Any:
+        """Refuse: `copy.deepcopy(getattr, memo)` would put a copy of this object's state into a source's memo."""
+        raise TypeError("guards cannot be copied")
 
     # What is the source's own
 
@@ -123,6 +112,10 @@ class Guards:
         """`cls`, from now on taken for one that the source made."""
         type.__setattr__(cls, MARK, self._token)
         return cls
+
+    def mark_body(self, namespace: dict[str, Any]) -> None:
+        """Mark a class that is still a namespace: an enum runs its members' `__init__` before it exists."""
+        dict.__setitem__(namespace, MARK, self._token)
 
     def own_function(self, value: object) -> bool:
         """Whether `value` is a function or method written in the source."""
@@ -142,18 +135,6 @@ class Guards:
         return self.made(type(ob)) or self.made(ob) or self.own_function(ob)
 
     # Writing
-
-    def _make_write(self) -> Callable[[Any], Any]:
-        """Return the write hook as a closure: it runs at every store."""
-        token, own, mark = self._token, self.own, MARK
-
-        def write(ob: Any) -> Any:
-            kind = type(ob)
-            if kind in WRITABLE or _GETATTR(kind, mark, None) is token or own(ob):
-                return ob
-            raise TypeError(f"{kind.__name__} objects are read-only for environments")
-
-        return write
 
     def _writable_name(self, name: object) -> str:
         if type(name) is not str:
@@ -207,6 +188,8 @@ class Guards:
         return True
 
     def _guarded(self, ob: Any, name: str) -> Any:
+        if type(ob) is str and name == "format":  # by far the most frequent
+            return lambda *args, **values: self._run_format(ob, args, values)
         value = _GETATTR(ob, name)
         if name in names.PROXIES:
             return dict(value) if type(value) is types.MappingProxyType else value
@@ -250,6 +233,18 @@ class Guards:
             raise AttributeError(f"attribute {name!r} of {type(ob).__name__} is not available")
         return _GETATTR(ob, name)
 
+    def _set_field(self, ob: Any, name: str) -> Any:
+        """`object.__setattr__`, for the source's own instances: what `setattr` does but for a frozen dataclass."""
+        if ob is not object:
+            raise AttributeError(f"attribute {name!r} is available on object only")
+
+        def set_field(instance: Any, name: str, value: object, /) -> None:
+            if not self.made(type(instance)):
+                raise TypeError("object.__setattr__ works on instances of your own classes only")
+            object.__setattr__(self.write(instance), self._writable_name(name), value)
+
+        return set_field
+
     def _write_dunder(self, ob: Any, name: str) -> Any:
         if not self.may_inherit(ob):
             self.write(self._owner(ob))
@@ -273,16 +268,16 @@ class Guards:
         return lambda mapping, /: run_map(text, mapping)
 
     def _run_format(self, text: str, args: tuple[Any, ...], values: dict[str, Any]) -> str:
-        text = str.__str__(text)
+        text = str.__str__(text)  # exact, whatever `str.format` was called on
         if is_plain_template(text):
             return text.format(*args, **values)
-        return SafeFormatter(self.getattr).vformat(text, args, values)
+        return SafeFormatter(self.getattr, args, values).expand(text)
 
     def _run_format_map(self, text: str, mapping: Any) -> str:
         text = str.__str__(text)
         if is_plain_template(text):
             return text.format_map(mapping)
-        return SafeFormatter(self.getattr).vformat(text, (), mapping)
+        return SafeFormatter(self.getattr, None, mapping).expand(text)
 
     # Types and classes
 
@@ -311,6 +306,10 @@ class Guards:
 
     def build_class(self, body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
         """Build a class from allowed bases only, and mark it as the source's own."""
+        if not bases and not keywords:  # most classes: this runs again for every instance
+            plain = _BUILD_CLASS(body, name)
+            _SET_ON_CLASS(plain, MARK, self._token)
+            return plain
         if not set(keywords) <= {"total"}:
             raise TypeError("class keywords are not available to environments")
         real = []
@@ -320,7 +319,7 @@ class Guards:
             if not stand_in and not (origin is not None and self.may_inherit(origin)):
                 raise TypeError(f"environments cannot derive a class from {base!r}")
             real.append(base._real if stand_in else base)
-        return self.mark(builtins.__build_class__(body, name, *real, **keywords))
+        return self.mark(_BUILD_CLASS(body, name, *real, **keywords))
 
 
 class StandInBase:
@@ -338,6 +337,10 @@ class StandInBase:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
+    def __reduce_ex__(self, _protocol: object) -> Any:
+        """Refuse, as `Guards` does: a copy would lead to what this stands for."""
+        raise TypeError("stand-ins cannot be copied")
+
 
 def clock_class(value: Any) -> Any:
     """The class whose real clock `value` reads (`datetime.now` and the like), or None."""
@@ -353,8 +356,10 @@ _SPECIAL: Final[dict[str, Callable[[Guards, Any, str], Any]]] = {
     "__dict__": Guards._dict,
     "__doc__": Guards._named,
     "__members__": Guards._members,
+    "__module__": Guards._named,
     "__name__": Guards._named,
     "__qualname__": Guards._named,
+    "__setattr__": Guards._set_field,
     **dict.fromkeys(names.OWN_DUNDERS, Guards._own_dunder),
     **dict.fromkeys(names.WRITE_DUNDERS, Guards._write_dunder),
 }

@@ -9,6 +9,7 @@ import abc
 import builtins
 import collections
 import collections.abc
+import copy
 import dataclasses
 import decimal
 import enum
@@ -18,6 +19,7 @@ import keyword
 import sys
 import types
 import typing
+import unicodedata
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -183,6 +185,7 @@ def _replacements(guards: Guards) -> dict[tuple[str, str], Any]:
         ("abc", "abstractmethod"): _abstractmethod(guards),
         ("collections", "namedtuple"): namedtuple,
         ("dataclasses", "dataclass"): _dataclass(guards),
+        ("dataclasses", "fields"): _fields,
         ("dataclasses", "replace"): _replace,
         ("dataclasses", "asdict"): _asdict,
         ("decimal", "getcontext"): _getcontext,
@@ -199,9 +202,7 @@ def _replacements(guards: Guards) -> dict[tuple[str, str], Any]:
         ("typing", "overload"): lambda function, /: function,
     }
     made["typing", "Counter"] = typing.Counter
-    for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"):
-        made["enum", name] = _enum_base(getattr(enum, name))
-    return made
+    return made | _enum_bases(guards)
 
 
 def _own_classes_only(guards: Guards, decorate: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -243,8 +244,9 @@ def _wraps(guards: Guards) -> Callable[..., Any]:
 def _plain_name(text: object, what: str) -> str:
     """`text` as an exact str that can be a field; names are pasted into code that the library executes."""
     name = str.__str__(text) if isinstance(text, str) else ""
-    usable = name.isidentifier() and not keyword.iskeyword(name) and not names.is_dunder(name)
-    if not usable or names.reserved(name):
+    parsed = unicodedata.normalize("NFKC", name)  # what the parser of that code will read
+    usable = name.isidentifier() and not keyword.iskeyword(parsed) and not names.is_dunder(parsed)
+    if not usable or names.reserved(parsed):
         raise ValueError(f"{name!r} cannot be a {what}")
     return name
 
@@ -282,6 +284,7 @@ def _dataclass(guards: Guards) -> Callable[..., Any]:
                 raise TypeError("dataclass works on your own classes only")
             for field in vars(target).get("__annotations__", {}):
                 _plain_field(field)
+            _give_docstring(target)
             made = guards.mark(dataclasses.dataclass(target, **options))
             if any(field.startswith(names.PREFIX) for field in vars(made)["__dataclass_fields__"]):
                 _show_private_fields(made, init=bool(options.get("init", True)))
@@ -290,6 +293,13 @@ def _dataclass(guards: Guards) -> Callable[..., Any]:
         return decorate if cls is None else decorate(cls)
 
     return dataclass
+
+
+def _give_docstring(cls: Any) -> None:
+    """A class without one would get its signature, and `inspect` evaluates names in the docstrings of its bases."""
+    doc = vars(cls).get("__doc__")
+    if type(doc) is not str or not doc:
+        cls.__doc__ = names.restore(cls.__name__)
 
 
 def _plain_field(field: object) -> None:
@@ -312,6 +322,14 @@ def _show_private_fields(cls: Any, *, init: bool) -> None:
     cls.__repr__ = __repr__
 
 
+def _fields(thing: Any) -> tuple[Any, ...]:
+    """Copies of the fields, under the names that the source gave them."""
+    found = [copy.copy(item) for item in dataclasses.fields(thing)]
+    for item in found:
+        item.name = names.restore(item.name)
+    return tuple(found)
+
+
 def _replace(instance: Any, /, **changes: Any) -> Any:
     renamed = {names.rename(name): value for name, value in changes.items()}
     return dataclasses.replace(instance, **renamed)
@@ -326,9 +344,9 @@ def _asdict(instance: Any, *, dict_factory: Callable[[Any], Any] = dict) -> Any:
 
 def _getcontext() -> decimal.Context:
     """A copy of the arithmetic context: the real one is shared by every environment of the worker."""
-    copy = decimal.getcontext().copy()
-    copy.clear_flags()
-    return copy
+    context = decimal.getcontext().copy()
+    context.clear_flags()
+    return context
 
 
 def _attrgetter(guards: Guards) -> Callable[..., Any]:
@@ -353,16 +371,28 @@ def _methodcaller(guards: Guards) -> Callable[..., Any]:
     return methodcaller
 
 
-class _SafeEnumMeta(enum.EnumMeta):
-    """Enum classes without the functional form, whose member names would not have been checked."""
+def _enum_bases(guards: Guards) -> dict[tuple[str, str], Any]:
+    """The enum classes, rebuilt with a metaclass of this worker's."""
 
-    def __call__(cls, *args: Any, **values: Any) -> Any:
-        if not cls.__members__ or len(args) != 1 or values:
-            raise TypeError("an enum is called with one value: write a class statement to make one")
-        return super().__call__(*args)
+    class SafeEnumMeta(enum.EnumMeta):
+        """Enum classes without the functional form, whose member names would not have been checked."""
 
+        def __new__(metacls, name: str, bases: Any, body: Any, **values: Any) -> Any:
+            if any(type(base) is metacls for base in bases):
+                guards.mark_body(body)
+            return super().__new__(metacls, name, bases, body, **values)
 
-def _enum_base(real: Any) -> Any:
-    made = _SafeEnumMeta.__prepare__(real.__name__, (real,))
-    made["__doc__"] = real.__doc__
-    return _SafeEnumMeta(real.__name__, (real,), made)
+        def __call__(cls, *args: Any, **values: Any) -> Any:
+            if not cls.__members__ or len(args) != 1 or values:
+                raise TypeError(
+                    "an enum is called with one value: write a class statement to make one"
+                )
+            return super().__call__(*args)
+
+    def rebuilt(real: Any) -> Any:
+        body = SafeEnumMeta.__prepare__(real.__name__, (real,))
+        body["__doc__"] = real.__doc__
+        return SafeEnumMeta(real.__name__, (real,), body)
+
+    names_of = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+    return {("enum", name): rebuilt(getattr(enum, name)) for name in names_of}

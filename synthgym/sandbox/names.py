@@ -63,7 +63,10 @@ READ_DUNDERS: Final = (DEF_DUNDERS - {"__set_name__", "__class_getitem__", "__si
     "__class__",
     "__dict__",
     "__members__",
+    "__module__",
+    "__setattr__",
 }
+"""Readable by name; `__setattr__` is `object`'s only, and checks like `setattr`: frozen dataclasses need it."""
 STORE_DUNDERS: Final = frozenset({"__doc__", "__all__", "__version__", "__author__"})
 LOAD_DUNDERS: Final = frozenset({"__name__", "__doc__"})
 
@@ -71,6 +74,8 @@ KEPT: Final = frozenset({"_replace", "_asdict", "_fields", "_make", "_field_defa
 """The namedtuple API keeps its names; it is harmless on any object."""
 ENUM_NAMES: Final = frozenset({"_value_", "_name_"})
 """The two `_x_` attributes of enum members that a source may use."""
+ENUM_HOOKS: Final = frozenset({"_missing_", "_generate_next_value_"})
+"""The two `_x_` methods of enums that a class body may define; `def` only, and no guard hook has such a name."""
 
 UNAVAILABLE: Final = _words(
     """

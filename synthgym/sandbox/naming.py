@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from synthgym.sandbox import names
+
+_MAX_MESSAGE = 300
+"""Characters; a name in a source can have tens of thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class Scope:
 
     class_name: str | None = None
     renamed: frozenset[str] = frozenset()
+    bound: set[str] = field(default_factory=set)
+    """Names of the class level that the statements visited so far have bound."""
 
 
 class NamePolicy(RestrictingNodeTransformer):  # type: ignore[misc]  # the package has no types
@@ -42,7 +47,8 @@ class NamePolicy(RestrictingNodeTransformer):  # type: ignore[misc]  # the packa
 
     def error(self, node: ast.AST, info: str) -> None:
         """Record a violation at the node's line."""
-        self.violations.append(Violation(getattr(node, "lineno", 1), info))
+        text = info if len(info) <= _MAX_MESSAGE else info[:_MAX_MESSAGE] + "..."
+        self.violations.append(Violation(getattr(node, "lineno", 1), text))
 
     def not_allowed(self, node: ast.AST) -> ast.AST:
         """Record that this kind of node is refused, and look at what is inside."""
@@ -66,7 +72,8 @@ class NamePolicy(RestrictingNodeTransformer):  # type: ignore[misc]  # the packa
             return
         reason = names.reserved(name)
         if reason is not None:
-            self.error(node, reason)
+            if not (allow_magic_methods and name in names.ENUM_HOOKS):
+                self.error(node, reason)
         elif names.is_dunder(name):
             defined = name in names.DEF_DUNDERS and (allow_magic_methods or self._in_class)
             if not defined and name not in names.STORE_DUNDERS:
@@ -107,16 +114,24 @@ class NamePolicy(RestrictingNodeTransformer):  # type: ignore[misc]  # the packa
         return names.rename(self._mangle(name))
 
     def _bind(self, name: str) -> str:
-        """The name under which the current scope binds or finds `name`."""
-        return self._member(name) if name in self._scopes[-1].renamed else name
+        """The name under which the current scope binds `name`."""
+        scope = self._scopes[-1]
+        scope.bound.add(name)
+        return self._member(name) if name in scope.renamed else name
+
+    def _find(self, name: str) -> str:
+        """The name under which the current scope finds `name`; before a class body binds it, that of a global."""
+        scope = self._scopes[-1]
+        return self._member(name) if name in scope.renamed & scope.bound else name
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """Check a plain name; class-level private names are renamed."""
         if isinstance(node.ctx, ast.Load):
             self._check_loaded(node)
+            node.id = self._find(node.id)
         else:
             self.check_name(node, node.id)
-        node.id = self._bind(node.id)
+            node.id = self._bind(node.id)
         return node
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:

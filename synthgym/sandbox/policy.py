@@ -12,6 +12,7 @@ import ast
 
 from synthgym.ids import did_you_mean
 from synthgym.sandbox import names, scopes
+from synthgym.sandbox.formatting import is_plain_template
 from synthgym.sandbox.naming import NamePolicy, Scope, Violation
 
 __all__ = ["SandboxPolicy", "Violation"]
@@ -25,6 +26,7 @@ class SandboxPolicy(NamePolicy):
     def __init__(self) -> None:
         super().__init__()
         self.requires: set[str] = set()
+        self._stars: set[str] = set()
 
     # Attributes and items
 
@@ -72,9 +74,18 @@ class SandboxPolicy(NamePolicy):
     def _native(self, node: ast.AST) -> ast.AST:
         return self._contents(node)
 
-    visit_With = visit_Call = _native
+    visit_With = _native
     visit_Match = visit_match_case = _native
     visit_MatchSingleton = visit_MatchSequence = visit_MatchOr = _native
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Native; and so is `.format` when it is called at once on a literal whose fields have no paths."""
+        match node.func:
+            case ast.Attribute(ast.Constant(str(text)), "format") if _is_plain(text):
+                node.args = [self.visit(item) for item in node.args]
+                node.keywords = [self.visit(item) for item in node.keywords]
+                return node
+        return self._contents(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.AST]:
         """Native, so that a chained tuple assignment evaluates its value once; `__slots__` must be literal."""
@@ -82,7 +93,9 @@ class SandboxPolicy(NamePolicy):
         if self._in_class and isinstance(target, ast.Name) and target.id == "__slots__":
             self._check_slots(node)
             return node
-        return self._contents(node)
+        node.value = self.visit(node.value)  # before the targets, as it runs: `_x = _x` in a class
+        node.targets = [self.visit(target) for target in node.targets]
+        return node
 
     def _check_slots(self, node: ast.Assign) -> None:
         """Slot names are attribute names: only literal strings can be checked and renamed."""
@@ -107,9 +120,9 @@ class SandboxPolicy(NamePolicy):
         if isinstance(node.target, ast.Name) and node.target.id == "__slots__":
             visited: ast.AST = self.visit(plain)
             return visited
-        node.target = self.visit(node.target)
         if node.value is not None:
             node.value = self.visit(node.value)
+        node.target = self.visit(node.target)
         if self._in_class and node.simple:
             node.annotation = ast.copy_location(_placeholder(node.annotation), node.annotation)
             return node
@@ -127,7 +140,14 @@ class SandboxPolicy(NamePolicy):
         """Native iteration."""
         if getattr(node, "is_async", 0):
             self.error(node, "asynchronous code is not available to environments")
+        return self._loop(node) if isinstance(node, ast.For) else self._contents(node)
+
+    def _loop(self, node: ast.For | ast.While) -> ast.AST:
+        """In a class body: a later turn of the loop finds what an earlier one bound, whatever the order."""
+        self._scopes[-1].bound.update(scopes.class_level_names(node.body))
         return self._contents(node)
+
+    visit_While = _loop
 
     # Functions, classes, comprehensions
 
@@ -150,9 +170,9 @@ class SandboxPolicy(NamePolicy):
         self.check_name(node, node.name, allow_magic_methods=self._in_class)
         self.check_function_argument_names(node)
         self._refuse_type_parameters(node)
-        node.name = self._bind(node.name)
         node.decorator_list = [self.visit(item) for item in node.decorator_list]
         node.args = self.visit(node.args)
+        node.name = self._bind(node.name)
         node.returns = None
         node.body = self._body(Scope(), node.body)
         return node
@@ -181,10 +201,10 @@ class SandboxPolicy(NamePolicy):
         for keyword in node.keywords:
             if keyword.arg != "total":
                 self.error(keyword.value, f"class keyword {keyword.arg!r} is not available")
-        bound = self._bind(node.name)
         node.bases = [self.visit(base) for base in node.bases]
         node.keywords = [self.visit(keyword) for keyword in node.keywords]
         node.decorator_list = [self.visit(item) for item in node.decorator_list]
+        bound = self._bind(node.name)
         self._classes.append(node.name)
         level = Scope(node.name, scopes.class_level_names(node.body))
         node.body = self._body(level, node.body)
@@ -263,7 +283,7 @@ class SandboxPolicy(NamePolicy):
         self.requires.add(module.split(".")[0])
         known = module in names.MODULES
         if not known:
-            near = did_you_mean(module, names.MODULES)
+            near = did_you_mean(module[:80], names.MODULES)
             self.error(node, f"module {module!r} is not available to environments{near}")
         return known
 
@@ -290,20 +310,35 @@ class SandboxPolicy(NamePolicy):
         offered = names.MODULES[module]
         for alias in node.names:
             if alias.name == "*":
-                made += [self._import(node, name, module, name) for name in offered]
+                made += self._star(node, module)
                 continue
             self.check_name(node, alias.asname or alias.name)
             if alias.name not in offered:
-                near = did_you_mean(alias.name, offered)
+                near = did_you_mean(alias.name[:80], offered)
                 self.error(node, f"{module}.{alias.name} is not available to environments{near}")
             made.append(self._import(node, alias.asname or alias.name, module, alias.name))
         return made
+
+    def _star(self, node: ast.ImportFrom, module: str) -> list[ast.stmt]:
+        """One assignment a name; once a module, because a thousand stars would make millions of assignments."""
+        if module in self._stars or len(self._scopes) > 1:
+            self.error(node, f"from {module} import * works once, at the top level of the source")
+            return []
+        self._stars.add(module)
+        return [self._import(node, name, module, name) for name in names.MODULES[module]]
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
         """The whole source, without its `if __name__ == "__main__":` block."""
         node.body = [rest for item in node.body for rest in scopes.main_block_rest(item)]
         self._bound = scopes.all_bound_names(node)
         return ast.fix_missing_locations(self._contents(node))
+
+
+def _is_plain(template: str) -> bool:
+    try:
+        return is_plain_template(template)
+    except ValueError:
+        return False  # malformed: the guard raises what `str.format` raises
 
 
 def _call(hook: str, args: list[ast.expr], node: ast.AST) -> ast.expr:

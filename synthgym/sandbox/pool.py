@@ -9,67 +9,150 @@ environments are values; `SandboxError` is ours.
 
 from __future__ import annotations
 
-import atexit
 import os
-import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Self, TypeVar
 
-from synthgym.errors import ConfigError, SandboxError
-from synthgym.sandbox.batch import Episode, Job, Round, Source
-from synthgym.sandbox.conversation import Talk, converse
-from synthgym.sandbox.isolation import IsolationReport
-from synthgym.sandbox.process import Worker, Zygote
-from synthgym.sandbox.results import EnvFault, FaultKind, ResetResult, StepResult
-from synthgym.sandbox.session import Session
+from synthgym.contract import MAX_TURNS
+from synthgym.errors import ConfigError
+from synthgym.sandbox.batch import Batch, gathered, reset_result, step_result
+from synthgym.sandbox.code_cache import CodeCache
+from synthgym.sandbox.compile import Violation, text_problem
+from synthgym.sandbox.engine import Engine
+from synthgym.sandbox.hosting import Shape
+from synthgym.sandbox.isolation import IsolationReport, Level
+from synthgym.sandbox.reset_task import ResetTask
+from synthgym.sandbox.results import EnvFault, ResetResult, StepResult
+from synthgym.sandbox.session import Session, positions, sendable
+from synthgym.sandbox.source import Source
+from synthgym.sandbox.step_task import StepTask
+from synthgym.sandbox.tasks import LoadTask, Task
 from synthgym.spec import EnvRecord, Limits
 
-BATCH_SECONDS: Final = 60.0
-"""For all the calls of one batch, replays and second tries included; what has not run by then is a
-timeout."""
+MAX_STRIKES: Final = 3
+"""Breaches (a timeout, a crash, used up memory, a forged message) after which a source is given up."""
+_ONE: Final = range(1)
+_T = TypeVar("_T")
+_Calls = tuple[Sequence[Session], Sequence[str]]
+_Resets = tuple[Sequence[Session], Sequence[int]]
 
 
 class Pool:
     """Runs sessions in at most `max_workers` worker processes. Thread-safe; works across a fork.
+
+    `sources_per_worker` above 1 lets a worker host that many sources in its life, one after the
+    other or at once. They are then one trust domain: each could disturb the others, none could
+    leave the worker. Meant for candidates of one author, as in validation.
+
+    `require` is the level of isolation below which nothing is run (`SandboxError`). Without it, the
+    level is reported in a log message when it is not `full`.
+
+    `hash_seed` is the PYTHONHASHSEED of the workers: the order of sets of strings depends on it.
+
+    A source is given up after `max_strikes` breaches. `code_cache` is a folder in which checked code
+    is kept from one process to the next; without it, it is kept in memory.
 
     A child process gets workers of its own, and its sessions are replayed there. `close()` ends
     every process; it is called at exit and when the pool is collected, but a `with` block says
     when.
     """
 
-    def __init__(self, *, max_workers: int = 32) -> None:
-        if max_workers < 1:
-            raise ConfigError(f"max_workers must be at least 1, got {max_workers}")
-        self._max_workers = max_workers
+    def __init__(
+        self,
+        *,
+        max_workers: int = 32,
+        sources_per_worker: int = 1,
+        require: Level | None = None,
+        max_strikes: int = MAX_STRIKES,
+        hash_seed: int = 0,
+        code_cache: CodeCache | Path | None = None,
+    ) -> None:
+        for name, value in (
+            ("max_workers", max_workers),
+            ("sources_per_worker", sources_per_worker),
+            ("max_strikes", max_strikes),
+        ):
+            if value < 1:
+                raise ConfigError(f"{name} must be at least 1, got {value}")
+        self._max_strikes = max_strikes
+        self._require = require
         self._sources: dict[tuple[str, Limits], Source] = {}
-        self._idle: dict[Source, None] = {}
-        """Sources with a live worker that nobody talks to, least recently used first."""
-        self._reserved = 0
         self._instances = 0
-        self._closed = False
-        self._zygote: Zygote | None = None
-        self._make_locks()
-        _watch_forks(self)
+        self._sent: list[_Sent] = []
+        """What `send` has begun and `recv` has not handed out."""
+        if not isinstance(code_cache, CodeCache):
+            code_cache = CodeCache(code_cache)
+        self._cache = code_cache
+        self._twin: Pool | None = None
+        self._shape = Shape(max_workers, sources_per_worker, hash_seed)
+        self._engine = Engine(self._shape, require, self._cache)
+        weakref.finalize(self, self._engine.close)
+        _pools.add(self)
 
     @property
     def closed(self) -> bool:
         """Whether `close()` was called."""
-        return self._closed
+        return self._engine.closed
 
     def open(self, record: EnvRecord, limits: Limits | None = None) -> Session:
         """Return a new instance of `record`. Nothing runs before its first call."""
         limits = limits or Limits()
         key = (record.digest, limits)
-        with self._changed:
-            self._check_open()
-            source = self._sources.setdefault(key, Source(record, limits))
+        with self._engine.lock:
+            self._engine.check_open()
+            source = self._sources.get(key)
+            if source is None:
+                source = self._sources[key] = Source(record, limits, self._max_strikes)
             source.sessions += 1
             self._instances += 1
-            return Session(source, Episode(self._instances), self._run, self._release)
+            return Session(self, source, self._instances)
+
+    def twin(self) -> Pool:
+        """Return a pool like this one whose workers hash strings differently; it ends with this one.
+
+        What depends on the order of a set gives itself away by being played in both.
+        """
+        with self._engine.lock:
+            self._engine.check_open()
+            if self._twin is None:
+                self._twin = Pool(
+                    max_workers=self._shape.max_workers,
+                    sources_per_worker=self._shape.sources_per_worker,
+                    require=self._require,
+                    max_strikes=self._max_strikes,
+                    hash_seed=self._shape.hash_seed + 1,
+                    code_cache=self._cache,
+                )
+            return self._twin
+
+    def check(self, source: str, limits: Limits | None = None) -> tuple[Violation, ...] | EnvFault:
+        """Return every violation of size, syntax and policy in `source`, by line; empty for none.
+
+        It is parsed in a worker, never run, and never parsed in this process: text that breaks the
+        parser breaks the worker, which is a fault. What it compiles to is kept for its first run.
+        """
+        problem = text_problem(source)
+        if problem is not None:
+            return (problem,)
+        checked = self._cache.get(source)
+        if checked is None:
+            record = EnvRecord(source=source, entry="", max_turns=MAX_TURNS)
+            item = Source(record, limits or Limits(), self._max_strikes, check_only=True)
+            task = LoadTask(item)
+            try:
+                self._engine.run([task])
+            finally:
+                with self._engine.lock:
+                    self._engine.release(item)
+            checked = item.checked
+            if checked is None:
+                assert isinstance(task.result, EnvFault)
+                return task.result
+        return tuple(Violation(line, message) for line, message in checked.violations)
 
     def step_many(self, calls: Sequence[tuple[Session, str]]) -> list[StepResult | EnvFault]:
         """Step many sessions at once, one message for each source.
@@ -78,38 +161,84 @@ class Pool:
 
         `ResetNeeded` when a session was never reset; `ConfigError` when one is named twice.
         """
-        jobs = [session.step_job(action) for session, action in calls]
-        self._run(jobs)
-        return [cast(StepResult | EnvFault, job.result) for job in jobs]
+        batch, _ = self.play(steps=([call[0] for call in calls], [call[1] for call in calls]))
+        return [step_result(batch, row) for row in range(len(batch))]
+
+    def step_one(self, session: Session, action: str) -> StepResult | EnvFault:
+        """Step one session: `Session.step`, without the bookkeeping of many."""
+        fault = session.expect_step() if session.blocked else None
+        if fault is not None:
+            return fault
+        batch = Batch((session,))
+        texts = sendable((action,))
+        self._engine.run((StepTask(session.source, (session,), texts, _ONE, batch),))
+        return step_result(batch, 0)
 
     def reset_many(self, calls: Sequence[tuple[Session, int]]) -> list[ResetResult | EnvFault]:
         """Reset many sessions at once, one message for each source.
 
         Results in the order of the calls.
         """
-        jobs = [session.reset_job(seed) for session, seed in calls]
-        self._run(jobs)
-        return [cast(ResetResult | EnvFault, job.result) for job in jobs]
+        _, batch = self.play(resets=([call[0] for call in calls], [call[1] for call in calls]))
+        return [reset_result(batch, row) for row in range(len(batch))]
+
+    def play(self, *, steps: _Calls = ((), ()), resets: _Resets = ((), ())) -> tuple[Batch, Batch]:
+        """Step some sessions and reset others, all at once; the answers as columns.
+
+        `steps` is (sessions, actions) and `resets` (sessions, seeds). Errors as in `step_many`.
+        """
+        stepped, reset = Batch(steps[0]), Batch(resets[0])
+        tasks: list[Task] = [*self._step_tasks(*steps, stepped)]
+        try:
+            tasks += self._reset_tasks(*resets, reset)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            raise
+        self._engine.run(tasks)
+        return stepped, reset
+
+    def send(self, sessions: Sequence[Session], actions: Sequence[str]) -> None:
+        """Begin a step of each session and return at once; `recv` gives the answers.
+
+        A session may be sent again when its answer was received. Errors as in `step_many`.
+        """
+        whole = Batch(list(sessions))
+        tasks = self._step_tasks(sessions, actions, whole)
+        with self._engine.lock:
+            self._engine.begin(tasks)
+            if len(whole):
+                self._sent.append(_Sent(whole, tasks))
+
+    def recv(self, timeout: float | None = None) -> Batch:
+        """Return what has been answered of what was sent, one batch; wait for at least one answer.
+
+        The answers of one worker come together, so a slow source holds up nobody else. Empty when
+        nothing is under way, or after `timeout` seconds without an answer.
+        """
+        until = float("inf") if timeout is None else time.monotonic() + timeout
+        with self._engine.lock:
+            self._engine.wait(lambda: not self._sent or any(map(_Sent.news, self._sent)), until)
+            rows = [(sent, row) for sent in self._sent for row in sent.take(self._engine)]
+            # What was broken off is told when there is nothing better to tell.
+            broken = [] if rows else [task for sent in self._sent for task in sent.broken()]
+            self._sent = [sent for sent in self._sent if sent.tasks]
+            self._engine.forget(broken)
+        return gathered([(sent.batch, row) for sent, row in rows])
 
     def isolation(self) -> IsolationReport:
-        """Return what protects a worker on this machine: starts one, asks it, and ends it."""
-        with Worker(self._living_zygote(), Limits().memory_mb) as worker:
-            converse([Talk(worker, [])])
-            if worker.isolation is None:
-                raise SandboxError(f"a worker did not start: {worker.lost}")
-            return worker.isolation
+        """Return what protects a worker on this machine: asked of one, started if need be."""
+        return self._engine.probe()
+
+    def pids(self) -> list[int]:
+        """Return the process ids of this pool: the zygote's, then the workers'."""
+        return self._engine.pids()
 
     def close(self) -> None:
         """End every process of this pool. Sessions cannot be used any more. Twice is fine."""
-        with self._changed:
-            self._closed = True
-            for source in self._idle:
-                _end(source)
-            self._idle.clear()
-            self._changed.notify_all()
-        with self._starting:
-            if self._zygote is not None:
-                self._zygote.close()
+        if self._twin is not None:
+            self._twin.close()
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -122,209 +251,135 @@ class Pool:
     ) -> None:
         self.close()
 
-    def _run(self, jobs: Sequence[Job]) -> None:
-        """Give every job its result, in waves of at most `max_workers` sources."""
-        if len({job.episode.instance for job in jobs}) < len(jobs):
-            raise ConfigError("a session may take part in a batch once")
-        by_source: dict[Source, list[Job]] = {}
-        for job in jobs:
-            by_source.setdefault(job.source, []).append(job)
-        sources = list(by_source)
-        for start in range(0, len(sources), self._max_workers):
-            wave = sources[start : start + self._max_workers]
-            with self._conversation(wave):
-                self._settle([(source, by_source[source]) for source in wave])
+    # --- for sessions ---
 
-    def _release(self, source: Source, episode: Episode) -> None:
-        """Note that a session of `source` is closed; the last one ends the worker."""
-        with self._changed:
+    def run(self, tasks: Sequence[Task]) -> None:
+        """Bring tasks to their end."""
+        self._engine.run(tasks)
+
+    def release(self, session: Session) -> None:
+        """Note that a session is closed; the last one of a source gives up its place."""
+        source = session.source
+        with self._engine.lock:
             source.sessions -= 1
-            if episode.home is not None and episode.home is source.worker:
-                source.dropped.append(episode.instance)
-            if source.sessions == 0 and not self._closed:
+            if session.home is not None and session.home is source.link:
+                source.dropped.append(session.instance)
+            if source.sessions == 0 and not self._engine.closed:
                 del self._sources[source.record.digest, source.limits]
-                if source in self._idle:  # else the thread that talks to its worker ends it
-                    del self._idle[source]
-                    _end(source)
+                self._engine.release(source)
 
-    # --- reservation: who may talk to which worker ---
+    def _step_tasks(
+        self, sessions: Sequence[Session], actions: Sequence[str], batch: Batch
+    ) -> list[StepTask]:
+        self._check_calls(sessions, actions)
+        texts = sendable(actions)
+        for row, session in enumerate(sessions):
+            if session.blocked:
+                fault = session.expect_step()
+                if fault is not None:
+                    batch.faults[row] = fault
+        tasks: list[StepTask] = []
+        for source, rows in positions(sessions).items():
+            if batch.faults:
+                rows = [row for row in rows if row not in batch.faults]
+            if rows:
+                part = _part(rows)
+                tasks.append(
+                    StepTask(source, _pick(sessions, part), _pick(texts, part), part, batch)
+                )
+        return tasks
 
-    @contextmanager
-    def _conversation(self, wave: Sequence[Source]) -> Iterator[None]:
-        """Keep the workers of `wave` for the calling thread.
+    def _reset_tasks(
+        self, sessions: Sequence[Session], seeds: Sequence[int], batch: Batch
+    ) -> list[ResetTask]:
+        self._check_calls(sessions, seeds)
+        for session, seed in zip(sessions, seeds, strict=True):
+            session.expect_reset(seed)
+        tasks: list[ResetTask] = []
+        for source, rows in positions(sessions).items():
+            part = _part(rows)
+            chosen = _pick(sessions, part)
+            for session in chosen:
+                session.forget()
+            tasks.append(ResetTask(source, chosen, _pick(seeds, part), part, batch))
+        return tasks
 
-        Waits until nobody else has any of them and there is room for all; taking them at once
-        rather than one by one is what rules a deadlock out.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._has_room(wave))
-            self._check_open()
-            self._reserved += len(wave)
-            for source in wave:
-                source.reserved = True
-                self._idle.pop(source, None)
-            while len(self._idle) + self._reserved > self._max_workers:
-                oldest = next(iter(self._idle))
-                del self._idle[oldest]
-                _end(oldest)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._reserved -= len(wave)
-                for source in wave:
-                    source.reserved = False
-                    # Still waiting: an exception cut the conversation short, and late answers would
-                    # be taken for those of the next one.
-                    unfinished = source.worker is not None and source.worker.waiting
-                    if self._closed or source.sessions == 0 or unfinished:
-                        _end(source)
-                    elif source.worker is not None:
-                        self._idle[source] = None
-                self._changed.notify_all()
-
-    def _has_room(self, wave: Sequence[Source]) -> bool:
-        if self._reserved + len(wave) > self._max_workers:
-            return False
-        return not any(source.reserved for source in wave)
-
-    # --- rounds: from jobs to results ---
-
-    def _settle(self, work: Sequence[tuple[Source, list[Job]]]) -> None:
-        """Run rounds until every job has a result.
-
-        A round ends early for a source whose worker is lost.
-        """
-        until = time.monotonic() + BATCH_SECONDS
-        until += max(
-            job.seconds + source.limits.load_seconds for source, jobs in work for job in jobs
-        )
-        tries = 2
-        while open_work := [
-            (source, remaining) for source, jobs in work if (remaining := _unsettled(source, jobs))
-        ]:
-            if time.monotonic() > until:
-                for _, jobs in open_work:
-                    for job in jobs:
-                        job.fail(FaultKind.TIMEOUT, "not run: the time for this batch is over")
-                return
-            rounds = [Round(source, self._worker(source), jobs) for source, jobs in open_work]
-            converse([item.talk for item in rounds], until)
-            losses = [loss for item in rounds if (loss := item.absorb())]
-            tries -= bool(losses)
-            if losses and not tries:
-                raise SandboxError(f"a worker was lost twice: {losses[0].detail}")
-
-    def _worker(self, source: Source) -> Worker:
-        if source.worker is None or source.worker.lost:
-            source.worker_loaded = False
-            source.worker = self._start_worker(source.limits.memory_mb)
-        return source.worker
-
-    def _start_worker(self, memory_mb: int) -> Worker:
-        zygote = self._living_zygote()
-        try:
-            return Worker(zygote, memory_mb)
-        except SandboxError:
-            if zygote.alive:
-                raise
-            return Worker(self._living_zygote(), memory_mb)  # it had died since it was last used
-
-    def _living_zygote(self) -> Zygote:
-        with self._starting:
-            self._check_open()
-            if self._zygote is None or not self._zygote.alive:
-                if self._zygote is not None:
-                    self._zygote.close()
-                self._zygote = Zygote()
-            return self._zygote
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise SandboxError("the pool is closed")
+    def _check_calls(self, sessions: Sequence[Session], arguments: Sequence[object]) -> None:
+        if len(sessions) != len(arguments):
+            raise ConfigError(
+                f"expected one argument a session, got {len(arguments)} for {len(sessions)}"
+            )
+        if len(set(map(id, sessions))) < len(sessions):
+            raise ConfigError("a session may take part in a batch once")
 
     # --- forks ---
 
-    def _make_locks(self) -> None:
-        self._changed = threading.Condition()
-        self._starting = threading.Lock()
-
-    def _abandon(self) -> None:
-        """Let go of the parent's processes and locks, in a forked child.
-
-        Sessions are replayed when they are next called.
-        """
-        self._make_locks()
-        self._reserved = 0
-        self._idle.clear()
-        for source in self._sources.values():
-            source.reserved = False
-            if source.worker is not None:
-                source.worker.abandon()
-                source.worker = None
-        if self._zygote is not None:
-            self._zygote.abandon()
-            self._zygote = None
+    def abandon(self) -> None:
+        """Let go of the parent's processes, in a forked child; sessions are replayed when called."""
+        for sent in self._sent:
+            sent.give_up()
+        self._sent.clear()
+        self._engine.abandon(list(self._sources.values()))
 
 
-def _unsettled(source: Source, jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs without a result, none when the source is known not to run."""
-    remaining = [job for job in jobs if job.result is None]
-    if remaining and source.worker is None and (fault := source.refusal()):
-        for job in remaining:
-            job.result = fault
-            if job.call == "reset":
-                job.episode.broken = fault
-        return []
-    return remaining
+class _Sent:
+    """One call of `send`: what is under way, and what of its batch was not handed out yet."""
+
+    def __init__(self, batch: Batch, tasks: Sequence[StepTask]) -> None:
+        self.batch = batch
+        self.tasks = list(tasks)
+        self._ready = sorted(batch.faults)
+        for session in batch.sessions:
+            session.awaited = session.blocked = True
+
+    def news(self) -> bool:
+        """Whether there is something to hand out."""
+        return bool(self._ready) or any(task.done for task in self.tasks)
+
+    def take(self, engine: Engine) -> list[int]:
+        """Return the rows of the batch to hand out."""
+        done = [task for task in self.tasks if task.done and task.error is None]
+        engine.forget(done)
+        rows, self._ready = self._ready, []
+        for task in done:
+            rows += task.rows
+        self._received(done, rows)
+        return rows
+
+    def broken(self) -> list[StepTask]:
+        """Return what the sandbox failed to do, and forget it."""
+        broken = [task for task in self.tasks if task.error is not None]
+        self._received(broken, [row for task in broken for row in task.rows])
+        return broken
+
+    def give_up(self) -> None:
+        """Let go of the sessions; their answers will never come."""
+        self._received(self.tasks, range(len(self.batch)))
+
+    def _received(self, tasks: Sequence[StepTask], rows: Sequence[int]) -> None:
+        gone = set(tasks)
+        self.tasks = [task for task in self.tasks if task not in gone]
+        for row in rows:
+            self.batch.sessions[row].received()
 
 
-def _end(source: Source) -> None:
-    if source.worker is not None:
-        source.worker.kill()
-        source.worker = None
+def _part(rows: list[int]) -> Sequence[int]:
+    """`rows` as a range when they are consecutive, so that columns can be copied whole."""
+    return range(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
+
+
+def _pick(column: Sequence[_T], part: Sequence[int]) -> Sequence[_T]:
+    if isinstance(part, range):
+        return column[part.start : part.stop]
+    return [column[row] for row in part]
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
-class _Default:
-    """The default pool of this process."""
-
-    lock = threading.Lock()
-    pool: Pool | None = None
-    pid = 0
-    watching = False
-
-
-def default_pool() -> Pool:
-    """Return the pool that everything uses unless told otherwise.
-
-    There is one a process, made when first asked for and closed at exit.
-    """
-    with _Default.lock:
-        pool = _Default.pool
-        if pool is None or pool.closed or _Default.pid != os.getpid():
-            pool = Pool()
-            atexit.register(pool.close)
-            _Default.pool, _Default.pid = pool, os.getpid()
-        return pool
-
-
-def isolation() -> IsolationReport:
-    """Return what protects a worker on this machine, asked of a real one."""
-    return default_pool().isolation()
-
-
-def _watch_forks(pool: Pool) -> None:
-    _pools.add(pool)
-    if not _Default.watching:
-        _Default.watching = True
-        os.register_at_fork(after_in_child=_after_fork)
-
-
 def _after_fork() -> None:
-    _Default.lock = threading.Lock()
-    _Default.pid = os.getpid()
     for pool in list(_pools):
-        pool._abandon()
+        pool.abandon()
+
+
+os.register_at_fork(after_in_child=_after_fork)

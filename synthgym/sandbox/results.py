@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 
 class FaultKind(StrEnum):
@@ -25,6 +27,24 @@ class FaultKind(StrEnum):
     """The source was not run: syntax, policy or contract."""
     BAD_VALUE = "bad_value"
     """The environment returned something that the contract does not allow."""
+    LOST = "lost"
+    """The worker was ended from outside, or got no CPU time, several times in a row."""
+
+
+class Origin(StrEnum):
+    """Who is to blame for a fault. It is never the agent: whatever text it sends is a legal action.
+
+    A reply that holds no action is the agent's mistake and no fault: see `ParseStatus`.
+    """
+
+    ENVIRONMENT = "environment"
+    INFRASTRUCTURE = "infrastructure"
+
+
+BREACHES: Final = frozenset(
+    {FaultKind.TIMEOUT, FaultKind.MEMORY, FaultKind.CRASH, FaultKind.PROTOCOL}
+)
+"""Faults that cost a worker its life. Each is a strike against the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +56,12 @@ class EnvFault:
     """`load`, `reset`, `step`, `hint` or `solution`."""
     detail: str = ""
     """At most 500 characters, written by untrusted code: show it, do not parse it."""
+
+    @property
+    def origin(self) -> Origin:
+        """Whose fault it is; only the environment's may count against who wrote it."""
+        lost = self.kind is FaultKind.LOST
+        return Origin.INFRASTRUCTURE if lost else Origin.ENVIRONMENT
 
     def to_json(self) -> dict[str, str]:
         """What goes into `info["fault"]`. Without the detail, which need not be deterministic."""
@@ -55,16 +81,14 @@ class Loaded:
     has_solution: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResetResult:
+class ResetResult(msgspec.Struct, frozen=True):
     """What `reset` returned, checked by type."""
 
     observation: str
     info: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True):
     """What `step` returned, checked by type; the reward is finite."""
 
     observation: str

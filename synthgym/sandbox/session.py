@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import TYPE_CHECKING, Final, Self
 
 from synthgym.contract import DEFAULT_HINT_LEVEL, HINT_LEVELS, MAX_ACTION_CHARS
 from synthgym.errors import ConfigError, ResetNeeded, SandboxError
-from synthgym.sandbox.batch import Episode, Job, Result, Source
-from synthgym.sandbox.protocol import Hint, Op, Reset, Solution, Step
+from synthgym.sandbox.link import Link
+from synthgym.sandbox.protocol import Hint, Op, Solution
 from synthgym.sandbox.results import EnvFault, FaultKind, Loaded, ResetResult, StepResult
+from synthgym.sandbox.source import MAX_TEXTS, Source
+from synthgym.sandbox.tasks import LoadTask, TextTask
 
-_MAX_TEXTS: Final = 4096
-"""Hints and solutions remembered for one source."""
+if TYPE_CHECKING:
+    from synthgym.sandbox.pool import Pool
+
 _MAX_SEED: Final = (1 << 63) - 1
 _UNFINISHED: Final = EnvFault(FaultKind.ERROR, "reset", "the last reset did not finish")
 
@@ -25,39 +28,73 @@ class Session:
     fault of `reset` every step gives that fault again until a reset succeeds.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        episode: Episode,
-        run: Callable[[Sequence[Job]], None],
-        release: Callable[[Source, Episode], None],
-    ) -> None:
-        self._source = source
-        self._episode = episode
-        self._run = run
-        self._release = release
+    __slots__ = (
+        "_closed",
+        "_pool",
+        "actions",
+        "awaited",
+        "blocked",
+        "broken",
+        "busy",
+        "home",
+        "instance",
+        "observation",
+        "paid",
+        "seed",
+        "source",
+        "spent",
+    )
+
+    def __init__(self, pool: Pool, source: Source, instance: int) -> None:
+        self._pool = pool
         self._closed = False
+        self.source = source
+        self.instance = instance
+        """Its number, unique in the pool."""
+        self.seed: int | None = None
+        """Of the last reset; None before the first."""
+        self.actions: list[str] = []
+        """Since the last reset, those that were answered with a failure included."""
+        self.observation = ""
+        """The last one; with `paid`, what a replay must arrive at."""
+        self.paid = 0.0
+        """Sum of the rewards since the last reset."""
+        self.spent = 0.0
+        """Seconds of all calls since the last reset."""
+        self.home: Link | None = None
+        """The worker that holds the instance, as long as it lives."""
+        self.broken: EnvFault | None = None
+        """Why there is nothing to step until the next reset."""
+        self.busy = False
+        """Whether a call is under way."""
+        self.awaited = False
+        """Whether `Pool.recv` has an answer to give, or will have."""
+        self.blocked = True
+        """Whether there is any reason not to step; `expect_step` says which."""
 
     def load(self) -> Loaded | EnvFault:
         """Checks, compiles and runs the source, once for all its sessions; what it holds."""
-        if isinstance(self._source.loaded, Loaded):
-            return self._source.loaded
-        job = self._job("load", self._source.limits.load_seconds, None)
-        return cast(Loaded | EnvFault, self._result(job))
+        self.check_open()
+        if isinstance(self.source.loaded, Loaded):
+            return self.source.loaded
+        task = LoadTask(self.source)
+        self._pool.run([task])
+        assert task.result is not None
+        return task.result
 
     def reset(self, seed: int) -> ResetResult | EnvFault:
         """Make the instance anew and reset it with `seed`.
 
         `ConfigError` when that is not an int in 0..2**63-1.
         """
-        return cast(ResetResult | EnvFault, self._result(self.reset_job(seed)))
+        return self._pool.reset_many([(self, seed)])[0]
 
     def step(self, action: str) -> StepResult | EnvFault:
         """Step the instance.
 
         `ResetNeeded` before the first reset. Actions are cut to 4096 characters.
         """
-        return cast(StepResult | EnvFault, self._result(self.step_job(action)))
+        return self._pool.step_one(self, action)
 
     def hint(self, seed: int, level: int = DEFAULT_HINT_LEVEL) -> str | EnvFault:
         """Return the hint for the state just after a reset with `seed`.
@@ -66,28 +103,34 @@ class Session:
         """
         if level not in HINT_LEVELS:
             raise ConfigError(f"hint level must be one of {HINT_LEVELS}, got {level!r}")
-        seconds = self._source.limits.hint_seconds
-        return cast(
-            str | EnvFault,
-            self._text("hint", _checked(seed), level, seconds, lambda n: Hint(n, seed, level)),
+        checked, source = checked_seed(seed), self.source
+        found = self._text(
+            ("hint", checked, level),
+            source.limits.hint_seconds,
+            lambda link: Hint(link.next_id(), source.program, checked, level),
         )
+        assert not isinstance(found, tuple)
+        return found
 
     def solution(self, seed: int) -> tuple[str, ...] | EnvFault:
-        """Return the actions that win from the state just after a reset with `seed`.
+        """Return actions that win from the state just after a reset with `seed`.
 
-        They come from another instance, so they cannot disturb this one, and are remembered.
+        From another instance, as with `hint`.
         """
-        seconds = self._source.limits.solution_seconds
-        return cast(
-            tuple[str, ...] | EnvFault,
-            self._text("solution", _checked(seed), 0, seconds, lambda n: Solution(n, seed)),
+        checked, source = checked_seed(seed), self.source
+        found = self._text(
+            ("solution", checked, 0),
+            source.limits.solution_seconds,
+            lambda link: Solution(link.next_id(), source.program, checked),
         )
+        assert not isinstance(found, str)
+        return found
 
     def close(self) -> None:
         """Give the instance up; the worker ends with the last session of its source. Twice is fine."""
         if not self._closed:
-            self._closed = True
-            self._release(self._source, self._episode)
+            self._closed = self.blocked = True
+            self._pool.release(self)
 
     def __enter__(self) -> Self:
         return self
@@ -100,61 +143,114 @@ class Session:
     ) -> None:
         self.close()
 
-    def reset_job(self, seed: int) -> Job:
-        """Return the call of `reset(seed)`, for the pool to run with others."""
-        _checked(seed)
-        episode = self._episode
-        job = self._job(
-            "reset", self._source.limits.reset_seconds, lambda n: Reset(n, episode.instance, seed)
-        )
-        episode.home, episode.broken = None, _UNFINISHED
-        return job
+    # --- for the pool ---
 
-    def step_job(self, action: str) -> Job:
-        """Return the call of `step(action)`, for the pool to run with others."""
-        episode = self._episode
-        if episode.seed is None and episode.broken is None:
-            raise ResetNeeded("call reset(seed) before the first step")
-        if not isinstance(action, str):
-            raise ConfigError(f"action must be a str, got {type(action).__name__}")
-        text = action[:MAX_ACTION_CHARS]
-        if not text.isascii():  # a lone surrogate cannot be sent
-            text = text.encode("utf-8", "replace").decode()
-        limits = self._source.limits
-        seconds = min(limits.step_seconds, limits.episode_seconds - episode.spent)
-        job = self._job("step", seconds, lambda n: Step(n, episode.instance, text))
-        if episode.broken is not None:
-            job.result = episode.broken
-        elif seconds <= 0:
-            job.fail(
-                FaultKind.TIMEOUT, f"the episode has used its {limits.episode_seconds:g} seconds"
-            )
-        return job
-
-    def _text(
-        self, call: str, seed: int, level: int, seconds: float, make: Callable[[int], Op]
-    ) -> Result | EnvFault | None:
-        known = self._source.texts.get((call, seed, level))
-        if known is not None:
-            return known
-        result = self._result(self._job(call, self._source.limits.reset_seconds + seconds, make))
-        if result is not None and not isinstance(result, EnvFault):
-            if len(self._source.texts) >= _MAX_TEXTS:
-                self._source.texts.clear()
-            self._source.texts[call, seed, level] = result
-        return result
-
-    def _job(self, call: str, seconds: float, make: Callable[[int], Op] | None) -> Job:
+    def check_open(self) -> None:
+        """`SandboxError` when the session is closed."""
         if self._closed:
             raise SandboxError("the session is closed")
-        return Job(self._source, self._episode, call, seconds, make)
 
-    def _result(self, job: Job) -> Result | EnvFault | None:
-        self._run([job])
-        return job.result
+    def expect_reset(self, seed: int) -> None:
+        """Check the call of a reset. `ConfigError`, `SandboxError`."""
+        checked_seed(seed)
+        self._check_free()
+
+    def forget(self) -> None:
+        """Give the instance up, before a reset makes another one."""
+        self.home, self.broken, self.blocked = None, _UNFINISHED, True
+
+    def expect_step(self) -> EnvFault | None:
+        """Check the call of a step; the fault when there is no use in it."""
+        if self.seed is None and self.broken is None:
+            raise ResetNeeded("call reset(seed) before the first step")
+        self._check_free()
+        return self.broken
+
+    def began(self, seed: int, observation: str, link: Link | None) -> None:
+        """Note that a reset was answered."""
+        self.seed, self.observation, self.paid, self.spent = seed, observation, 0.0, 0.0
+        self.actions = []
+        self.home, self.broken = link, None
+
+    def spend(self, seconds: float) -> None:
+        """Put time on the account of the episode; it breaks when there is none left."""
+        self.spent += seconds
+        limit = self.source.limits.episode_seconds
+        if self.spent >= limit and self.broken is None:
+            self.broken = EnvFault(
+                FaultKind.TIMEOUT, "step", f"the episode has used its {limit:g} seconds"
+            )
+
+    def free(self) -> None:
+        """Note that the call under way has ended."""
+        self.busy, self.blocked = False, self.awaited or self.broken is not None
+
+    def received(self) -> None:
+        """Note that the answer to what was sent was handed out."""
+        self.awaited = False
+        self.free()
+
+    def _check_free(self) -> None:
+        if self._closed:
+            raise SandboxError("the session is closed")
+        if self.busy or self.awaited:
+            raise ConfigError("a session may take part in a batch once, and in one at a time")
+
+    def _text(
+        self, key: tuple[str, int, int], seconds: float, make: Callable[[Link], Op]
+    ) -> str | tuple[str, ...] | EnvFault:
+        self.check_open()
+        known = self.source.texts.get(key)
+        if known is not None:
+            return known
+        limit = self.source.limits.reset_seconds + seconds
+        task = TextTask(self.source, key[0], limit, make)
+        self._pool.run([task])
+        result = task.result
+        assert result is not None
+        if not isinstance(result, EnvFault):
+            if len(self.source.texts) >= MAX_TEXTS:
+                self.source.texts.clear()
+            self.source.texts[key] = result
+        return result
 
 
-def _checked(seed: int) -> int:
+def checked_seed(seed: int) -> int:
+    """`seed` when it is an int in 0..2**63-1; `ConfigError` otherwise."""
     if type(seed) is not int or not 0 <= seed <= _MAX_SEED:
         raise ConfigError(f"seed must be an int in 0..2**63-1, got {seed!r}")
     return seed
+
+
+def sendable(actions: Sequence[str]) -> Sequence[str]:
+    """`actions`, each cut to 4096 characters and without lone surrogates.
+
+    `ConfigError` when one is not a str.
+    """
+    try:
+        if all(map(str.isascii, actions)) and max(map(len, actions), default=0) <= MAX_ACTION_CHARS:
+            return actions
+    except TypeError:
+        pass  # one of them is of another type
+    return [_sendable(action) for action in actions]
+
+
+def _sendable(action: str) -> str:
+    if not isinstance(action, str):
+        raise ConfigError(f"action must be a str, got {type(action).__name__}")
+    text = action[:MAX_ACTION_CHARS]
+    return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def positions(sessions: Sequence[Session]) -> dict[Source, list[int]]:
+    """Return where the sessions of each source stand."""
+    found: dict[Source, list[int]] = {}
+    previous: Source | None = None
+    rows: list[int] = []
+    for position, session in enumerate(sessions):
+        source = session.source
+        if source is not previous:  # neighbours often have the same
+            rows = found.setdefault(source, [])
+            previous = source
+        rows.append(position)
+    return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import mmap
 import os
 import select
 import signal
@@ -103,7 +104,7 @@ class _Nursery:
                 ready, _, _ = select.select([self._control], [], [], _PARENT_CHECK_SECONDS)
                 if not ready:
                     continue
-                data, descriptors, _, _ = socket.recv_fds(self._control, RECV_BYTES, 1)
+                data, descriptors, _, _ = socket.recv_fds(self._control, RECV_BYTES, 2)
                 if not data:
                     break
                 for body in decoder.feed(data):
@@ -117,17 +118,18 @@ class _Nursery:
 
     def _answer(self, message: Control, descriptors: list[int]) -> Answer:
         if isinstance(message, Spawn):
-            if not descriptors:
-                return Answer(0, "no descriptor came with the request for a worker")
             try:
-                return Answer(self._spawn(descriptors[0], message.memory_mb))
+                if len(descriptors) != 2:
+                    return Answer(0, "a request for a worker needs two descriptors")
+                return Answer(self._spawn(descriptors[0], descriptors[1], message))
             except OSError as error:
                 return Answer(0, f"fork: {error}")
             finally:
-                os.close(descriptors[0])
+                for descriptor in descriptors:
+                    os.close(descriptor)
         return Answer(self._kill(message.pid)) if message.pid in self._children else Answer(0)
 
-    def _spawn(self, descriptor: int, memory_mb: int) -> int:
+    def _spawn(self, channel: int, progress: int, message: Spawn) -> int:
         zygote = os.getpid()
         pid = os.fork()
         if pid:
@@ -135,7 +137,13 @@ class _Nursery:
             return pid
         status = 1
         try:
-            serve(socket.socket(fileno=descriptor), Confinement(memory_mb, zygote), self._runtime)
+            page = mmap.mmap(progress, mmap.PAGESIZE, offset=message.slot * mmap.PAGESIZE)
+            serve(
+                socket.socket(fileno=channel),
+                Confinement(message.memory_mb, zygote),
+                self._runtime,
+                memoryview(page).cast("Q"),
+            )
             status = 0
         finally:
             os._exit(status)  # whatever happened: a child must never go on as a second zygote

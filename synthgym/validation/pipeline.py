@@ -68,19 +68,24 @@ def validate(
 ) -> Report:
     """Whether `source` meets the contract, and if not, why: the report names every reason.
 
-    Nothing of the source runs outside of a worker. The same source gives the same report. Whatever
+    Nothing of the source runs outside of a worker, nor is it parsed before a worker has parsed it.
+    The same source gives the same report. Whatever
     cannot be decided is refused. `seeds` is how many instances are tried (0, 1, ...).
     `SandboxError` when no worker can be started.
     """
     if seeds < 2:
         raise ConfigError(f"seeds must be at least 2 (one instance proves nothing), got {seeds}")
     source_digest = sha256_digest(source.encode("utf-8", "surrogatepass"))
-    candidate = outline(source)
+    pool = pool if pool is not None else default_pool()
+    limits = limits if limits is not None else Limits()
+    violations = pool.check(source, limits)
+    if isinstance(violations, EnvFault):
+        finding = Finding(reason_of(violations), f"{violations.kind}: {violations.detail}")
+        return Report(source_digest=source_digest, findings=(finding,))
+    candidate = outline(source, violations)
     static = check_static(candidate)
     if static:
         return Report(source_digest=source_digest, findings=static)
-    pool = pool if pool is not None else default_pool()
-    limits = limits if limits is not None else Limits()
     guess = _guess_record(candidate)
     with closing(pool.open(guess, limits)) as session:
         loaded = session.load()

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from synthgym.contract import CONTRACT_VERSION, MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
-from synthgym.sandbox.results import EnvFault, FaultKind
+from synthgym.errors import SandboxError
+from synthgym.sandbox.results import EnvFault, FaultKind, Origin
 from synthgym.spec import EnvRecord
 
 
@@ -203,7 +204,12 @@ _NOT_FINITE: Final = ("reward must be finite", "reward is out of the range of a 
 
 
 def reason_of(fault: EnvFault) -> Reason:
-    """The reason that a fault amounts to."""
+    """The reason that a fault amounts to.
+
+    `SandboxError` when it is not the environment's: nothing can be said of it then.
+    """
+    if fault.origin is Origin.INFRASTRUCTURE:
+        raise SandboxError(f"workers were lost again and again: {fault.detail}")
     if fault.kind is FaultKind.MEMORY:
         return Reason.MEMORY
     if fault.kind is FaultKind.REFUSED:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from synthgym.contract import HINT_LEVELS
-from synthgym.sandbox import Pool
 from synthgym.sandbox.results import EnvFault, ResetResult
 from synthgym.validation.plays import COSTLY, Play, Trial, plays_against, scripted
 from synthgym.validation.reasons import Finding, Reason, reason_of
@@ -85,7 +84,7 @@ def check_instances(trial: Trial) -> Iterator[Finding]:
 
 
 def check_determinism(trial: Trial) -> Iterator[Finding]:
-    """The same seeds and actions give the same again, in a fresh worker of a fresh sandbox.
+    """The same seeds and actions give the same again, in another worker with another hash seed.
 
     The order is turned round, so that what one episode leaves behind for the next would show.
     """
@@ -93,7 +92,8 @@ def check_determinism(trial: Trial) -> Iterator[Finding]:
     if not chosen:
         return
     backwards = chosen[::-1]
-    with Pool(max_workers=1) as pool, Trial(trial.record, pool, trial.seeds, trial.limits) as fresh:
+    twin = trial.pool.twin()
+    with Trial(trial.record, twin, trial.seeds, trial.limits) as fresh:
         again = fresh.play([(play.seed, scripted(play.actions)) for play in backwards])
         yield from _compare(backwards, again)
         for seed in sorted(trial.witnesses)[:2]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from synthgym.contract import MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
-from synthgym.sandbox import check_source
+from synthgym.sandbox import Violation
 from synthgym.validation.reasons import Finding, Reason
 
 _METHODS: Final = (
@@ -32,6 +32,8 @@ class Outline:
     problem: str = ""
     """Why there is no tree."""
     line: int | None = None
+    violations: tuple[Violation, ...] = ()
+    """What the sandbox has against it."""
 
     def env_classes(self) -> list[ast.ClassDef]:
         """The classes at the top level whose names end in `Env`."""
@@ -81,15 +83,18 @@ class Outline:
 Check = Callable[[Outline], Iterator[Finding]]
 
 
-def outline(source: str) -> Outline:
-    """Parse `source`; an outline without a tree says why there is none."""
+def outline(source: str, violations: tuple[Violation, ...] = ()) -> Outline:
+    """Parse `source`; an outline without a tree says why there is none.
+
+    Only for a source that a worker has parsed before: text can be written to break the parser.
+    """
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_SOURCE_BYTES:
         return Outline(source, None, f"{size} bytes")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a source's own SyntaxWarnings are not ours to show
-            return Outline(source, ast.parse(source))
+            return Outline(source, ast.parse(source), violations=violations)
     except SyntaxError as error:
         return Outline(source, None, error.msg, error.lineno)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -110,7 +115,7 @@ def check_syntax(candidate: Outline) -> Iterator[Finding]:
 
 def check_policy(candidate: Outline) -> Iterator[Finding]:
     """The sandbox would run the source."""
-    for violation in check_source(candidate.source)[:_MAX_VIOLATIONS]:
+    for violation in candidate.violations[:_MAX_VIOLATIONS]:
         yield Finding(Reason.POLICY, violation.message[:_MAX_MESSAGE], line=violation.line)
 
 

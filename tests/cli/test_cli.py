@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from synthgym.cli import main
 from synthgym.registry import write_snapshot
+from synthgym.sandbox import IsolationReport, Layer
 from synthgym.spec import EnvRecord, SynthEnvSpec
 
 DATA = Path(__file__).parents[1] / "data"
@@ -183,6 +185,45 @@ def test_isolation_names_the_layers(run: Run) -> None:
     data = json.loads(run("isolation", "--json").out)
     assert data["level"] in {"full", "partial", "reduced", "none"}
     assert data["layers"]
+
+
+def weaken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with nothing but resource limits."""
+    layers = (Layer("descriptors", True), Layer("seccomp", False, "OSError: not here"))
+    command = importlib.import_module("synthgym.cli.isolation_command")
+    monkeypatch.setattr(command, "isolation", lambda: IsolationReport("reduced", layers))
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_isolation_below_the_required_level_exits_with_1_and_says_what_is_missing(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    weaken(monkeypatch)
+    ran = run("isolation", "--require", "full", *options)
+    assert ran.code == 1
+    assert "missing: seccomp (OSError: not here)" in ran.err
+    assert "seccomp" in ran.out
+    if options:
+        assert json.loads(ran.out)["level"] == "reduced"
+
+
+def test_isolation_at_the_required_level_exits_with_0(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weaken(monkeypatch)
+    for level in ("reduced", "none"):
+        ran = run("isolation", "--require", level)
+        assert (ran.code, ran.err) == (0, "")
+
+
+def test_isolation_with_an_unknown_level_is_a_usage_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weaken(monkeypatch)
+    ran = run("isolation", "--require", "fulll")
+    assert ran.code == 2
+    assert "did you mean 'full'?" in ran.err
+    assert ran.out == ""
 
 
 def test_snapshot_verify_is_a_command_of_the_same_program(run: Run, snapshot: Path) -> None:

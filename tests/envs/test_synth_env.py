@@ -213,3 +213,21 @@ def test_wrong_settings_are_refused(
     other = EnvRecord(source="", entry="LockerEnv", max_turns=8, base="spade")
     with pytest.raises(ConfigError, match="base"):
         SynthEnv(replace(locker, record=other), pool=pool)
+
+
+def test_two_copies_of_a_saved_episode_do_not_touch_each_other(
+    locker: SynthEnvSpec, pool: Pool
+) -> None:
+    one, two = SynthEnv(locker, pool=pool), SynthEnv(locker, pool=pool)
+    one.reset(seed=3)
+    one.step("take key")
+    saved = one.save_state()
+    two.restore_state(saved)
+    for _ in range(3):
+        one.step("look")
+    alone = SynthEnv(locker, pool=pool)
+    alone.restore_state(saved)
+    assert two.step("open box")[:4] == alone.step("open box")[:4]
+    assert two.save_state() == alone.save_state() != one.save_state()
+    for env in (one, two, alone):
+        env.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import marshal
 import random
 import subprocess
@@ -125,6 +126,87 @@ def test_an_unreviewed_python_is_refused_loudly(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
     with pytest.raises(SandboxError, match=r"3\.11 to 3\.13, this is 3\.14"):
         check_source("x = 1")
+
+
+@pytest.mark.parametrize(
+    ("source", "docstring"),
+    [
+        ("'\\ud800'", "?"),
+        ("class AEnv:\n    '\\ud800 x'", "? x"),
+        ("def f():\n    '\\udfff'", ""),
+        ("x = '\\ud800'", ""),
+        ("x = f'\\udfff{1}'", ""),
+    ],
+)
+def test_an_escaped_lone_surrogate_gives_a_clean_result(source: str, docstring: str) -> None:
+    found = compile_source(source)
+    assert found.violations == ()
+    assert found.code is not None
+    assert found.docstring == docstring
+
+
+HOSTILE = {
+    "brackets": "x = " + "[" * 30_000 + "]" * 30_000,
+    "open brackets": "([{" * 20_000,
+    "nested subscripts": "x = " + "a[" * 30_000 + "0" + "]" * 30_000,
+    "190 subscripts": "x = " + "a[" * 190 + "0" + "]" * 190,
+    "attribute chain": "x = a" + ".b" * 32_000,
+    "call chain": "x = a" + ".b()" * 16_000,
+    "sum": "x = a" + "+a" * 32_000,
+    "unary": "x = " + "-" * 65_000 + "1",
+    "not": "x = " + "not " * 16_000 + "1",
+    "power": "x = a" + "**a" * 20_000,
+    "comparison": "x = a" + "<a" * 32_000,
+    "elif": "if a: pass\n" + "elif a: pass\n" * 4_900,
+    "ternaries": "x = " + "a if b else " * 5_000 + "c",
+    "lambdas": "x = " + "lambda:" * 9_000 + "1",
+    "lambda defaults": "x = " + "lambda a=(" * 6_000,
+    "comprehensions": "x = " + "[a for a in " * 190 + "b" + "]" * 190,
+    "comprehension clauses": "x = [a " + "for a in b " * 5_000 + "]",
+    "f-strings": "x = " + "f'{" * 20_000,
+    "f-string brackets": "x = f'{" + "(" * 30_000 + "}'",
+    "f-string specifications": "x = f'{a:" + "{a:" * 10_000 + "}" * 10_001 + "'",
+    "f-string fields": "x = f'" + "{a}" * 21_000 + "'",
+    "indentation": "".join(" " * depth + "if a:\n" for depth in range(340)),
+    "functions": "".join(" " * depth + "def f():\n" for depth in range(99)) + " " * 99 + "pass\n",
+    "with": "with (" * 10_000 + "a",
+    "patterns": "match a:\n case " + "[" * 190 + "a" + "]" * 190 + ": pass",
+    "or patterns": "match a:\n case " + "1|" * 30_000 + "1: pass",
+    "decorators": "@a\n" * 32_000 + "def f(): pass",
+    "assignments": "x=" * 32_000 + "1",
+    "folded product": "x=" + "*".join(["'a'*4000"] * 3_000),
+    "folded power": "x=" + "2**" * 10_000 + "2",
+    "folded shift": "x=1" + "<<99" * 15_000,
+    "digits": "x=" + "9" * 65_000,
+    "stars": "from math import *\n" * 3_400,
+    "dotted import": "import " + "a." * 32_000 + "b",
+    "unknown imports": "".join(f"import a{number}\n" for number in range(6_000)),
+    "violations": "_a_\n" * 16_000,
+}
+HOSTILE_PROGRAM = """
+import json, sys, time
+from synthgym.sandbox.compile import compile_source
+found = {}
+for name, source in json.load(sys.stdin).items():
+    start = time.process_time()
+    result = compile_source(source)
+    found[name] = [result.code is None, len(result.violations), time.process_time() - start]
+print(json.dumps(found))
+"""
+
+
+def test_a_hostile_source_ends_in_a_result_and_soon() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HOSTILE_PROGRAM],
+        input=json.dumps(HOSTILE), capture_output=True, text=True, timeout=240, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-500:]
+    found = json.loads(done.stdout)
+    assert found.keys() == HOSTILE.keys()
+    for name, (refused, violations, seconds) in found.items():
+        assert refused == (violations > 0), name
+        assert seconds < 10, name
 
 
 def test_a_source_with_too_many_nodes_is_refused() -> None:

@@ -179,6 +179,18 @@ with C(): 1 / 0
     "protocol hook": "from typing import Protocol\nleaked.append(Protocol.__init_subclass__())",
     "copy of a module": "import copy, math\nleaked.append(copy.copy(math))",
     "exception groups": "leaked.append(getattr(BaseException, 'derive'))",
+    "named tuple with a name that normalises to a special one": (
+        "from collections import namedtuple\nleaked.append(namedtuple('N', 'ｆ_back'))"  # noqa: RUF001
+    ),
+    "named tuple with a name that normalises to a keyword": (
+        "from collections import namedtuple\nleaked.append(namedtuple('N', 'ｄef'))"  # noqa: RUF001
+    ),
+    "write to a library object after writes to one's own": """
+from fractions import Fraction
+class A: pass
+for _ in range(5): A().x = 1
+Fraction(1, 2).x = 1
+""",
     "item write into a library object": """
 import re
 re.compile('(?P<a>x)').groupindex['a'] = 2
@@ -220,6 +232,33 @@ def test_types_of_the_interpreter_are_opaque_but_can_be_compared() -> None:
     assert compiled.code is not None
     found = RUNTIME.instantiate(compiled.code, 0)["result"]
     assert found == [False, True, True, False, "function"]
+
+
+def run(source: str) -> dict[str, typing.Any]:
+    compiled = compile_source(source)
+    assert compiled.violations == ()
+    assert compiled.code is not None
+    return RUNTIME.instantiate(compiled.code, 0)
+
+
+def test_every_kind_of_object_that_a_source_may_write_to_can_be_written_to() -> None:
+    made = ["[0]", "{}", "deque([0])", "defaultdict(int)", "Counter()", "OrderedDict()", "bytearray(1)",
+            "array('b', [0])", "ChainMap({})", "UserDict()", "UserList([0])"]  # fmt: skip
+    source = "from array import array\nfrom collections import ChainMap, UserDict, UserList\nfound = []\n"
+    for expression in made:
+        source += f"x = {expression}\nx[0] = 5\nx[0] += 1\nfound.append(x[0])\n"
+    source += "def f(): pass\nclass A: pass\nf.x = 6\nA.x = 6\na = A()\na.x = 6\nfound += [f.x, A.x, a.x]\n"
+    assert run(source)["found"] == [6] * (len(made) + 3)
+
+
+def test_classes_without_end_can_be_written_to_and_are_not_all_remembered() -> None:
+    found = run(
+        "def make():\n    class A: pass\n    a = A()\n    a.x = 1\n    return a.x\n"
+        "total = sum(make() for _ in range(600))\n"
+    )
+    assert found["total"] == 600
+    with pytest.raises(TypeError, match="read-only"):
+        RUNTIME._guards.write(fractions.Fraction(1, 2))
 
 
 def test_print_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import dataclasses
 import datetime
 import decimal
@@ -18,6 +19,7 @@ import pytest
 
 from synthgym.sandbox import names
 from synthgym.sandbox.compile import compile_source
+from synthgym.sandbox.guards import Guards, StandInBase
 from synthgym.sandbox.runtime import Runtime
 
 RUNTIME = Runtime()
@@ -80,6 +82,52 @@ def test_public_attributes_lead_to_no_real_module_and_to_no_shared_container() -
     assert [path for path, ob in found if type(ob) is types.ModuleType] == []
     assert [path for path, ob in found if type(ob) in MUTABLE] == []
     assert len(found) > 1000
+
+
+class Memo(dict[int, object]):
+    """What a hostile `memo` of `copy.deepcopy` sees; it can have any object skipped by claiming to hold its copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped: set[object] = set()
+        self.last: object = None
+        self.seen: list[object] = []
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self.last = key
+        return 1 if key in self.skipped else default
+
+    def __getitem__(self, key: int) -> Any:
+        return self.seen  # `deepcopy` appends what it keeps alive
+
+    def __setitem__(self, key: int, value: object) -> None:
+        self.seen.append(value)
+
+
+def seen_by_copying(ob: object) -> list[object]:
+    memo = Memo()
+    for _ in range(60):
+        try:
+            copy.deepcopy(ob, memo)
+        except Exception:  # noqa: BLE001 - a hostile source goes on whatever is raised
+            memo.skipped.add(memo.last)
+        else:
+            break
+    return memo.seen
+
+
+def test_a_deep_copy_leads_to_no_guard_and_to_no_module() -> None:
+    secrets = (Guards, Runtime, StandInBase, types.ModuleType)
+    leaks = []
+    for path, ob in reachable().values():
+        if not isinstance(ob, type):
+            seen = seen_by_copying(ob)
+            leaks += [
+                path for item in seen if isinstance(item, secrets) or item is RUNTIME._builtins
+            ]
+            leaks += [path for item in seen if isinstance(item, dict) and "__import__" in item]
+    assert leaks == []
+    assert len(seen_by_copying([[], {}])) > 2
 
 
 def test_names_that_generators_forget_to_import_are_there() -> None:

@@ -69,6 +69,12 @@ REFUSED = [
     ("x = " + "-" * 160 + "1", 1, "levels deep"),
     ("x = " + "(" * 500, 1, ""),
     ("x = " + "-" * 60_000 + "1", 1, "deep"),
+    ("def f():\n    from math import *", 2, "works once, at the top level"),
+    ("from math import *\nfrom math import *", 2, "works once, at the top level"),
+    ("_missing_ = 1", 1, "_missing_"),
+    ("class A:\n    _missing_ = 1", 2, "_missing_"),
+    ("x = super()._missing_", 1, "_missing_"),
+    ("import " + "a" * 5_000, 1, "module 'aaa"),
 ]
 
 HOOK_BINDINGS = [
@@ -128,6 +134,13 @@ def test_the_interpreter_attribute_table_covers_this_interpreter() -> None:
     kinds += (types.CoroutineType, types.AsyncGeneratorType)
     real = {name for kind in kinds for name in dir(kind) if name[2:3] == "_" or name[:2] == "f_"}
     assert {name for name in real if not name.startswith("__")} <= names.NEVER
+
+
+def test_a_message_is_short_however_long_the_name() -> None:
+    source = (
+        f"import {'a' * 5000}\n_{'b' * 5000}_ = 1\nclass A:\n    __slots__ = ('__{'c' * 5000}__',)"
+    )
+    assert [len(item.message) <= 303 for item in check_source(source)] == [True] * 3
 
 
 def test_a_builtin_that_is_refused_may_be_defined_by_the_source() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -12,7 +13,7 @@ import pytest
 from pool_sources import (
     LIMITS,
     WALK,
-    children_of,
+    kill_worker,
     kinds,
     observe,
     plain,
@@ -27,6 +28,7 @@ from synthgym.sandbox import (
     EnvFault,
     FaultKind,
     Loaded,
+    Origin,
     Pool,
     ResetResult,
     Session,
@@ -182,19 +184,52 @@ def test_a_loop_in_hint_is_a_timeout_and_the_session_goes_on(pool: Pool) -> None
         assert text(opened.step("a")) == expected[1]
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSEGV])
-def test_a_worker_that_dies_in_a_call_is_a_crash(session: Session, end: signal.Signals) -> None:
+def test_a_worker_that_dies_in_a_call_is_a_crash(session: Session) -> None:
     expected = observe(session, 4, ["a", "b"])
     session.reset(4)
     session.step("a")
-    killer = threading.Timer(0.1, os.kill, (worker_pid(session), end))
+    killer = threading.Timer(0.1, os.kill, (worker_pid(session), signal.SIGSEGV))
     killer.start()
     fault = session.step("loop")
     killer.join()
     assert isinstance(fault, EnvFault)
-    assert fault.kind is FaultKind.CRASH
-    assert end.name in fault.detail
+    assert (fault.kind, fault.origin) == (FaultKind.CRASH, Origin.ENVIRONMENT)
+    assert "SIGSEGV" in fault.detail
     assert text(session.step("b")) == expected[2]
+
+
+def test_a_worker_that_is_killed_from_outside_costs_nobody_anything(pool: Pool) -> None:
+    limits = Limits(step_seconds=20.0)
+    with pool.open(walk(), limits) as one, pool.open(walk(), limits) as two:
+        expected = [observe(item, 4, ["a", "slow"]) for item in (one, two)]
+        pool.reset_many([(one, 4), (two, 4)])
+        pool.step_many([(one, "a"), (two, "a")])
+        killer = threading.Timer(0.1, kill_worker, (one,))
+        killer.start()
+        results = pool.step_many([(one, "slow"), (two, "slow")])
+        killer.join()
+        assert [text(item) for item in results] == [seen[2] for seen in expected]
+
+
+def test_a_worker_that_is_killed_again_and_again_is_a_fault_of_the_infrastructure(
+    session: Session,
+) -> None:
+    session.reset(4)
+    done = threading.Event()
+
+    def kill_on() -> None:
+        while not done.wait(0.05):
+            if session.source.link is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    kill_worker(session)
+
+    killer = threading.Thread(target=kill_on)
+    killer.start()
+    fault = session.step("loop")
+    done.set()
+    killer.join()
+    assert isinstance(fault, EnvFault)
+    assert (fault.kind, fault.origin) == (FaultKind.LOST, Origin.INFRASTRUCTURE)
 
 
 def test_deep_recursion_in_c_is_a_fault_and_the_pool_goes_on(pool: Pool, session: Session) -> None:
@@ -253,52 +288,6 @@ def test_an_interrupted_call_leaves_a_session_that_goes_on(pool: Pool) -> None:
         assert text(opened.step("b")) == expected[2]
 
 
-# --- replay ---
-
-
-def test_a_session_whose_worker_was_killed_comes_back_with_the_same_observations(
-    session: Session,
-) -> None:
-    expected = observe(session, 6, ["a"])
-    session.step("raise")
-    expected.append(text(session.step("b")))
-    found = observe(session, 6, ["a"])
-    session.step("raise")
-    session._source.worker.kill()  # type: ignore[union-attr]
-    assert [*found, text(session.step("b"))] == expected
-
-
-def test_an_evicted_session_comes_back_with_the_same_observations() -> None:
-    with Pool(max_workers=2) as small:
-        sessions = [small.open(walk(variant=number), LIMITS) for number in range(5)]
-        expected = [observe(item, 1, ["a", "b", "c"]) for item in sessions]
-        found = [observe(item, 1, []) for item in sessions]
-        for action in ("a", "b"):
-            for item, seen in zip(sessions, found, strict=True):
-                seen.append(text(item.step(action)))
-        steps = small.step_many([(item, "c") for item in sessions])
-        for result, seen in zip(steps, found, strict=True):
-            seen.append(text(result))
-        assert found == expected
-        assert len(children_of(small)) <= 2
-
-
-def test_a_replay_that_gives_other_observations_is_a_fault(pool: Pool) -> None:
-    step = "return str(id(self)) + str([object() for _ in range(3)]), 0.0, False, False, {}"
-    with pool.open(plain(step=step), LIMITS) as opened:
-        opened.reset(0)
-        for _ in range(3):
-            opened.step("go")
-        seen = opened._episode
-        seen.trace += 1  # as if the first run had shown something else
-        opened._source.worker.kill()  # type: ignore[union-attr]
-        fault = opened.step("go")
-        assert isinstance(fault, EnvFault)
-        assert "replay" in fault.detail
-        assert opened.step("go") == fault
-        assert isinstance(opened.reset(0), ResetResult)
-
-
 # --- our own mistakes ---
 
 
@@ -324,7 +313,7 @@ def test_a_source_that_is_not_run_is_refused_by_every_call(
         assert (fault.kind, fault.call) == (FaultKind.REFUSED, "load")
         assert detail in fault.detail
         assert opened.reset(0) == opened.step("go") == opened.hint(0) == fault
-        assert opened._source.worker is None
+        assert opened.source.quarantine is None
 
 
 @pytest.mark.parametrize("seed", [-1, 1 << 63, True, 1.0, "1"])
@@ -373,6 +362,3 @@ def test_closing_twice_is_fine_and_afterwards_there_is_nothing_to_use() -> None:
     session.close()
     with pytest.raises(SandboxError, match="closed"):
         session.reset(0)
-
-
-# --- processes ---

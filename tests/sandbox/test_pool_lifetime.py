@@ -9,25 +9,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from pool_sources import (
     LIMITS,
     WALK,
+    eventually,
     observe,
     running,
     text,
     walk,
     worker_pid,
+    zygote_pid,
 )
 
 from synthgym.sandbox import (
     Pool,
+    ResetResult,
     Session,
     StepResult,
     default_pool,
 )
+from synthgym.spec import Limits
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +44,6 @@ def pool() -> Iterator[Pool]:
 def session(pool: Pool) -> Iterator[Session]:
     with pool.open(walk(), LIMITS) as opened:
         yield opened
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Whether `condition` comes true in time; processes end when the kernel gets to it."""
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.01)
-    return condition()
 
 
 def test_the_worker_ends_with_the_last_session_of_its_source(pool: Pool) -> None:
@@ -66,12 +62,11 @@ def test_no_process_is_left_when_the_pool_is_closed_or_forgotten() -> None:
         pool = Pool()
         session = pool.open(walk(), LIMITS)
         session.reset(0)
-        zygote, worker = pool._zygote, worker_pid(session)
-        assert zygote is not None
-        pids = [zygote.pid, worker]
+        zygote, worker = zygote_pid(pool), worker_pid(session)
+        pids = [zygote, worker]
         if not forget:
             pool.close()
-        del pool, session, zygote
+        del pool, session
         gc.collect()
         assert not any(running(pid) for pid in pids)
 
@@ -85,7 +80,7 @@ session = pool.open(EnvRecord(source=sys.stdin.read(), entry="WalkEnv", max_turn
 session.reset(0)
 if sys.argv[1] == "fork" and os.fork() == 0:
     time.sleep(30)  # holds a copy of nothing that matters
-print(pool._zygote.pid, session._source.worker.pid, flush=True)
+print(*pool.pids(), flush=True)
 if sys.argv[1] == "loop":
     session.step("loop")
 if sys.argv[1] != "end":
@@ -121,8 +116,7 @@ def test_no_process_is_left_when_the_parent_ends(how: str) -> None:
 def test_a_dead_zygote_is_replaced_and_its_sessions_come_back(pool: Pool, session: Session) -> None:
     expected = observe(session, 3, ["a", "b"])
     found = observe(session, 3, ["a"])
-    assert pool._zygote is not None
-    os.kill(pool._zygote.pid, signal.SIGKILL)
+    os.kill(zygote_pid(pool), signal.SIGKILL)
     assert [*found, text(session.step("b"))] == expected
 
 
@@ -142,6 +136,69 @@ def test_a_forked_child_has_workers_of_its_own_and_disturbs_nobody(session: Sess
         assert answer.read() == expected[2]
     assert os.waitpid(pid, 0)[1] == 0
     assert [*found, text(session.step("b"))] == expected
+
+
+def test_a_parent_and_its_fork_use_one_pool_at_the_same_time(pool: Pool) -> None:
+    sessions = [pool.open(walk(variant=row % 2), LIMITS) for row in range(4)]
+    turns = [f"{turn}" for turn in range(40)]
+    expected = [observe(item, row, turns) for row, item in enumerate(sessions)]
+
+    def play() -> bool:
+        firsts = pool.reset_many([(item, row) for row, item in enumerate(sessions)])
+        found = [[first.observation] for first in firsts if isinstance(first, ResetResult)]
+        for turn in turns:
+            results = pool.step_many([(item, turn) for item in sessions])
+            for seen, result in zip(found, results, strict=True):
+                seen.append(text(result))
+        return found == expected
+
+    pool.send(sessions[:2], ["a", "b"])  # a child does not wait for what its parent sent
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            status = 0 if play() and len(pool.recv()) == 0 else 2
+            pool.close()
+        finally:
+            os._exit(status)
+    received = 0
+    while received < 2:
+        received += len(pool.recv())
+    assert play()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert play()
+    for item in sessions:
+        item.close()
+
+
+def test_a_fork_in_a_thread_that_waits_leaves_a_pool_that_works(pool: Pool) -> None:
+    """Another thread is in the loop, with the lock or without it, when the child is made."""
+    busy = pool.open(walk(variant=70), Limits(step_seconds=20.0))
+    mine = pool.open(walk(variant=70), Limits(step_seconds=20.0))
+    expected = observe(mine, 1, ["a"])
+    busy.reset(1)
+    slow = threading.Thread(target=busy.step, args=("slow",))
+    slow.start()
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                found = observe(mine, 1, ["a"])
+                # The other thread is not here to get its answer.
+                free = isinstance(busy.reset(1), ResetResult)
+                status = 0 if found == expected and free else 2
+                pool.close()
+            finally:
+                os._exit(status)
+        pids.append(pid)
+        time.sleep(0.03)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * 5
+    slow.join()
+    assert observe(mine, 1, ["a"]) == expected
+    busy.close()
+    mine.close()
 
 
 def test_threads_share_a_worker_one_conversation_at_a_time(pool: Pool) -> None:

@@ -1,130 +1,118 @@
-"""The parent's side of a worker channel, against a worker that says whatever it likes."""
+"""The parent's side of the zygote: a real one, and what stands in for one that does not answer."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import sys
 import time
-from typing import cast
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pool_sources import eventually, running
 
 from synthgym.errors import SandboxError
-from synthgym.sandbox.conversation import Talk, converse
-from synthgym.sandbox.process import Lost, Request, Worker, Zygote
+from synthgym.sandbox import process
+from synthgym.sandbox.process import Zygote
 from synthgym.sandbox.protocol import (
     MAX_FRAME,
-    MEMORY_EXIT,
-    DropDone,
-    Failed,
+    Answer,
+    FrameDecoder,
     Ready,
-    Reset,
-    ResetDone,
-    Step,
-    StepDone,
+    decode_reply,
     encode,
     frame,
 )
-from synthgym.sandbox.results import FaultKind
 
-READY = frame(encode(Ready(0, [("memory", True, "")])))
-
-
-class Liar:
-    """Stands in for the zygote: its workers send the bytes given and then fall silent or end."""
-
-    def __init__(self, says: bytes, *, ends: bool = False, status: int = 0) -> None:
-        self._says = says
-        self._ends = ends
-        self._status = status
-        self._channel: socket.socket | None = None
-
-    def spawn(self, channel: socket.socket, memory_mb: int) -> int:
-        self._channel = channel.dup()
-        self._channel.sendall(self._says)
-        if self._ends:
-            self._channel.shutdown(socket.SHUT_RDWR)
-        return 4321
-
-    def kill(self, pid: int) -> int:
-        assert pid == 4321
-        assert self._channel is not None
-        self._channel.close()
-        return self._status
+pytestmark = pytest.mark.timeout(60)
 
 
-def asked(liar: Liar, seconds: float = 0.2) -> tuple[Lost | None, list[object]]:
-    """What comes of asking such a worker for a reset and a step."""
-    with Worker(cast(Zygote, liar), 64) as worker:
-        ops = [Reset(worker.next_id(), 1, 0), Step(worker.next_id(), 1, "go")]
-        talk = Talk(worker, [Request(op, seconds) for op in ops])
-        converse([talk])
-        return worker.lost, [answer.reply for answer in talk.answers]
+@pytest.fixture
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as started:
+        yield started
 
 
-RESET = ResetDone(1, "start", "")
-STEP = StepDone(2, "next", 0.5, False, False, "")
+def spawned(zygote: Zygote, memory_mb: int = 64) -> tuple[int, socket.socket]:
+    """The pid of a worker and our end of its channel."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            return zygote.spawn(theirs, memory_mb, zygote.board.take()), ours
+        except BaseException:
+            ours.close()
+            raise
 
 
-def test_replies_in_order_are_accepted() -> None:
-    says = READY + frame(encode(RESET)) + frame(encode(STEP))
-    lost, replies = asked(Liar(says))
-    assert lost is None
-    assert replies == [RESET, STEP]
+def test_a_worker_is_forked_by_the_zygote_and_says_that_it_is_ready(zygote: Zygote) -> None:
+    pid, channel = spawned(zygote)
+    with channel:
+        channel.settimeout(20)
+        decoder = FrameDecoder()
+        bodies: list[bytes] = []
+        while not bodies:
+            bodies = decoder.feed(channel.recv(1 << 16))
+        ready = decode_reply(bodies[0])
+        assert isinstance(ready, Ready)
+        assert ready.layers
+        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        assert int(parent) == zygote.pid
+        assert os.WTERMSIG(zygote.kill(pid)) == signal.SIGKILL
+        assert not running(pid)
 
 
-@pytest.mark.parametrize(
-    "says",
-    [
-        (1 << 31).to_bytes(4, "big"),
-        (MAX_FRAME + 1).to_bytes(4, "big") + b"x" * 70_000,
-        (0).to_bytes(4, "big"),
-        frame(b"\xc1"),
-        frame(b"\x91" * 100_000),
-        frame(b"\x80\x04\x95"),
-        frame(encode(STEP)),
-        frame(encode(ResetDone(7, "start", ""))),
-        frame(encode(Ready(1, []))),
-        frame(encode(DropDone(1))),
-        frame(encode(Failed(1, "timeout", ""))),
-        frame(encode(Failed(1, "nonsense", ""))),
-        frame(encode(RESET)) + frame(encode(StepDone(2, "x", float("nan"), False, False, ""))),
-        frame(encode(RESET)) + frame(encode(STEP)) + frame(encode(STEP)),
-    ],
-)
-def test_a_forged_reply_is_a_protocol_fault(says: bytes) -> None:
-    lost, _ = asked(Liar(READY + says))
-    assert lost is not None
-    assert lost.kind is FaultKind.PROTOCOL
+def test_a_worker_is_killed_once_and_nobody_else_by_its_pid(zygote: Zygote) -> None:
+    pid, channel = spawned(zygote)
+    with channel:
+        zygote.kill(pid)
+        assert zygote.kill(pid) == 0
+        assert zygote.kill(os.getpid()) == 0
+        assert zygote.kill(zygote.pid) == 0
+    assert zygote.alive
 
 
-@pytest.mark.parametrize("cut", [1, 5, -1])
-def test_a_reply_that_never_ends_is_a_timeout(cut: int) -> None:
-    began = time.monotonic()
-    lost, replies = asked(Liar(READY + frame(encode(RESET))[:cut]), seconds=0.05)
-    assert lost is not None
-    assert (lost.kind, replies) == (FaultKind.TIMEOUT, [])
-    assert time.monotonic() - began < 2
+def test_the_status_of_a_worker_that_had_ended_is_that_of_its_end(zygote: Zygote) -> None:
+    pid, channel = spawned(zygote)
+    with channel:
+        os.kill(pid, signal.SIGSEGV)
+        assert eventually(lambda: not running(pid))
+        assert os.WTERMSIG(zygote.kill(pid)) == signal.SIGSEGV
 
 
-@pytest.mark.parametrize(
-    ("says", "status", "kind"),
-    [
-        (READY, 11, FaultKind.CRASH),
-        (READY, MEMORY_EXIT << 8, FaultKind.MEMORY),
-        (READY, 0, FaultKind.CRASH),
-        (READY + frame(encode(Failed(1, "memory", ""))), 0, FaultKind.MEMORY),
-        (b"", 9, None),
-    ],
-    ids=["signal", "memory exit", "exit", "memory reply", "not started"],
-)
-def test_the_end_of_a_worker_is_told_by_how_it_ended(
-    says: bytes, status: int, kind: FaultKind | None
-) -> None:
-    lost, replies = asked(Liar(says, ends=True, status=status))
-    assert lost is not None
-    assert (lost.kind, replies) == (kind, [])
+def test_a_worker_whose_channel_is_closed_ends_itself(zygote: Zygote) -> None:
+    pid, channel = spawned(zygote)
+    channel.close()
+    assert eventually(lambda: not running(pid))
+    zygote.kill(pid)
+
+
+def test_workers_end_with_their_zygote(zygote: Zygote) -> None:
+    pids, channels = zip(*(spawned(zygote) for _ in range(3)), strict=True)
+    os.kill(zygote.pid, signal.SIGKILL)
+    assert eventually(lambda: not any(running(pid) for pid in (*pids, zygote.pid)))
+    assert not zygote.alive
+    with pytest.raises(SandboxError):
+        zygote.kill(pids[0])
+    with pytest.raises(SandboxError):
+        spawned(zygote)
+    for channel in channels:
+        channel.close()
+
+
+def test_closing_ends_the_zygote_and_its_workers_and_twice_is_fine() -> None:
+    zygote = Zygote()
+    pid, channel = spawned(zygote)
+    with channel:
+        zygote.close()
+        zygote.close()
+        assert eventually(lambda: not running(pid))
+        assert not running(zygote.pid)
+        assert not zygote.alive
+        with pytest.raises(SandboxError, match="cannot be used any more"):
+            zygote.kill(pid)
 
 
 def test_a_zygote_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,3 +122,62 @@ def test_a_zygote_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(SandboxError, match="did not start"):
         Zygote()
+
+
+def test_a_zygote_that_cannot_import_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "ENVIRONMENT", {"PYTHONHASHSEED": "none"})
+    command = [sys.executable, "-S", "-c", "raise ImportError('no such module')"]
+    monkeypatch.setattr(process, "zygote_command", lambda *_, **__: command)
+    with pytest.raises(SandboxError, match="did not start"):
+        Zygote()
+
+
+# --- answers that are none ---
+
+
+class Stub:
+    """A program in the place of the zygote: it answers every request with the bytes given."""
+
+    SOURCE = """
+import socket, sys, time
+control = socket.socket(fileno=int(sys.argv[1]))
+control.sendall(bytes.fromhex(sys.argv[2]))
+while control.recv(65536):
+    control.sendall(bytes.fromhex(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\xff\xff\xff\xff",
+        (MAX_FRAME + 1).to_bytes(4, "big"),
+        frame(b"\xc1"),
+        frame(encode(["no pid", ""])),
+        frame(encode(Answer(0, "fork: no memory"))),
+        frame(encode(Answer(7)))[:-1],
+    ],
+    ids=["header", "too long", "garbage", "another type", "an error", "half"],
+)
+def test_an_answer_of_the_zygote_that_is_none_is_a_failure_of_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    hello = frame(encode(Answer(os.getpid())))
+
+    def command(control: int, *_: object, **__: object) -> list[str]:
+        return [sys.executable, "-c", Stub.SOURCE, str(control), hello.hex(), answer.hex()]
+
+    monkeypatch.setattr(process, "zygote_command", command)
+    monkeypatch.setattr(process, "CONTROL_SECONDS", 1.0)
+    with Zygote() as zygote:
+        began = time.monotonic()
+        with pytest.raises(SandboxError):
+            zygote.kill(1)
+        assert time.monotonic() - began < 5
+        if answer == frame(encode(Answer(0, "fork: no memory"))):
+            assert zygote.alive
+        else:
+            # Its next answer might be that of the request before.
+            assert not zygote.alive
+            with pytest.raises(SandboxError, match="cannot be used any more"):
+                zygote.kill(1)

@@ -1,47 +1,42 @@
-"""Hostile sources against a whole pool: hangs, bombs, wrong types, odd exceptions.
-
-The payloads that attack the language itself are `test_policy`'s; those that attack the kernel need raw Python and are
-covered by `test_isolation`.
-"""
+"""Hostile sources against the whole boundary: language layer, lock-down, deadlines and checked values."""
 
 from __future__ import annotations
 
-import json
+import re
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pool_sources import children_of
+from redteam import FOLDER, PAYLOADS, Payload, aimed, open_folder
 
 from synthgym.sandbox import EnvFault, FaultKind, Pool, ResetResult, StepResult
 from synthgym.spec import EnvRecord, Limits
 
-FOLDER = Path(__file__).parent.parent / "redteam"
-LIMITS = Limits(load_seconds=2.0, reset_seconds=0.3, step_seconds=0.3, memory_mb=256)
-PAYLOADS = [
-    item for item in json.loads((FOLDER / "manifest.json").read_text()) if item["layer"] == "sup"
-]
-KINDS = {
-    "132_loop_init": FaultKind.TIMEOUT,
-    "133_loop_reset": FaultKind.TIMEOUT,
-    "137_regex_backtracking": FaultKind.TIMEOUT,
-    "139_factorial_bomb": FaultKind.TIMEOUT,
-    "140_itertools_sum_infinite": FaultKind.TIMEOUT,
-    "149_memory_swallow": FaultKind.TIMEOUT,
-    "161_huge_observation_utf8": FaultKind.BAD_VALUE,
-    "169_reward_none": FaultKind.BAD_VALUE,
-    "170_reward_str": FaultKind.BAD_VALUE,
-    "176_tuple_generator": FaultKind.BAD_VALUE,
-    "178_evil_dict_subclass": FaultKind.BAD_VALUE,
-    "183_raise_keyboard_interrupt": FaultKind.ERROR,
-    "186_raise_generator_exit": FaultKind.ERROR,
-}
-"""What must come of the payloads that cannot end well. The others may end in a fault or in clean replies."""
+LIMITS = Limits(load_seconds=10.0, reset_seconds=0.3, step_seconds=0.3, memory_mb=256)
+PATIENT = Limits(load_seconds=10.0, reset_seconds=10.0, step_seconds=10.0, memory_mb=256)
+"""For payloads that do not hang: what they come to must not depend on how fast the machine is."""
+PROMPT_SECONDS = 0.5
+"""How late the fault of a call that hangs may come."""
+MARGIN_SECONDS = 15.0
+"""For a busy machine, on what a call takes as seen by its caller: new worker and replay included."""
+LATE = re.compile(r"no reply in (?P<took>[\d.]+) s \(limit (?P<limit>[\d.]+) s\)")
+
+Outcome = ResetResult | StepResult | EnvFault
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     with Pool(max_workers=2) as shared:
         yield shared
+
+
+@pytest.fixture(scope="module")
+def markers() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
 
 
 def record(source: str) -> EnvRecord:
@@ -62,27 +57,52 @@ class PayloadEnv:
     def step(self, action):
         return action, 0.0, False, False, {}
 """)
+CALM_OUTCOMES = [
+    ResetResult("seed 0", {}),
+    StepResult("a", 0.0, terminated=False, truncated=False, info={}),
+    StepResult("b", 0.0, terminated=False, truncated=False, info={}),
+]
 
 
-def outcomes(pool: Pool, payload: EnvRecord) -> list[ResetResult | StepResult | EnvFault]:
-    """What a reset and three steps come to."""
-    with pool.open(payload, LIMITS) as session:
-        return [session.reset(0), *(session.step(action) for action in ("a", "b"))]
+def outcomes(pool: Pool, payload: EnvRecord, limits: Limits = PATIENT) -> list[Outcome]:
+    """What a reset and two steps come to, each within its time."""
+    found: list[Outcome] = []
+    with pool.open(payload, limits) as session:
+        calls = [lambda: session.reset(0), lambda: session.step("a"), lambda: session.step("b")]
+        for call in calls:
+            start = time.monotonic()
+            found.append(call())
+            assert time.monotonic() - start < limits.step_seconds + MARGIN_SECONDS
+    return found
 
 
-@pytest.mark.parametrize("item", PAYLOADS, ids=lambda item: str(item["file"])[:-3])
-def test_a_payload_ends_in_a_fault_or_a_clean_reply_and_the_pool_goes_on(
-    pool: Pool, item: dict[str, str]
+def kinds(found: list[Outcome]) -> set[str]:
+    """The kinds of fault among the outcomes, or `reply` when there is none."""
+    return {str(item.kind) for item in found if isinstance(item, EnvFault)} or {"reply"}
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: str(payload["file"])[:-3])
+def test_a_payload_comes_to_what_the_manifest_says_and_the_pool_goes_on(
+    pool: Pool, markers: Path, payload: Payload
 ) -> None:
-    name = item["file"].removesuffix(".py")
-    found = outcomes(pool, record((FOLDER / item["file"]).read_text()))
-    kinds = {result.kind for result in found if isinstance(result, EnvFault)}
-    if name in KINDS:
-        assert KINDS[name] in kinds, found
+    limits = LIMITS if "timeout" in payload["full"] else PATIENT
+    found = outcomes(pool, record(aimed(payload, markers)), limits)
+    assert kinds(found) <= set(payload["full"]), found
     for result in found:
-        assert isinstance(result, EnvFault) or not result.observation.startswith("PWNED")
-    assert not Path(item["marker"]).exists()
-    assert outcomes(pool, CALM)[0] == ResetResult("seed 0", {})
+        if isinstance(result, EnvFault):
+            assert_prompt(result)
+        else:
+            assert not result.observation.startswith("PWNED")
+    assert not list(markers.iterdir())
+    assert outcomes(pool, CALM) == CALM_OUTCOMES
+
+
+def assert_prompt(fault: EnvFault) -> None:
+    """That a call was not left to hang for longer than its limit and a bit."""
+    late = LATE.search(fault.detail)
+    assert (fault.kind == FaultKind.TIMEOUT) == bool(late), fault
+    if late:
+        assert float(late["took"]) <= float(late["limit"]) + PROMPT_SECONDS
 
 
 def test_an_episode_of_an_environment_that_reseeds_is_the_same_every_time(pool: Pool) -> None:
@@ -98,3 +118,23 @@ def test_an_episode_does_not_depend_on_the_process_or_on_earlier_episodes(name: 
         session.step("earlier")
         again = [session.reset(0), *(session.step(action) for action in ("a", "b"))]
         assert again == outcomes(two, payload)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_workers_of_payloads_are_gone_when_their_sessions_are(markers: Path) -> None:
+    (hanging,) = [item for item in PAYLOADS if item["file"].startswith("132_")]
+    with Pool(max_workers=2) as pool:
+        outcomes(pool, CALM)
+        outcomes(pool, record(aimed(hanging, markers)), LIMITS)
+        assert not children_of(pool)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: str(payload["file"])[:-3])
+def test_a_payload_says_what_it_is(payload: Payload) -> None:
+    number = payload["file"][:3]
+    head = (FOLDER / payload["file"]).read_text().split('"""')[1]
+    assert head.startswith(f"Red-team payload {number}: ")
+    assert f"layer: {payload['layer']}; category: {payload['category']}; defence: " in head
+    assert payload["layer"] in ("lang", "os", "sup")
+    assert payload["raw"]
+    assert set(payload["full"]) <= {*map(str, FaultKind), "reply"}

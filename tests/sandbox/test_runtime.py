@@ -77,7 +77,7 @@ def test_instances_do_not_disturb_one_another() -> None:
 def test_unseeded_generators_that_are_gone_are_forgotten() -> None:
     source = "import random\nfor i in range(100): random.Random(); random.Random(i)\nkept = random.Random()"
     namespace = RUNTIME.instantiate(code_of(source), 1)
-    assert len(namespace["_instance_"].streams._unseeded) == 1
+    assert len(namespace["_instance_"]._unseeded) == 1
 
 
 def test_what_the_source_raises_passes_through() -> None:
