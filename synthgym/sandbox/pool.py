@@ -13,6 +13,7 @@ import os
 import time
 import weakref
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -35,6 +36,7 @@ from synthgym.spec import EnvRecord, Limits
 
 MAX_STRIKES: Final = 3
 """Breaches (a timeout, a crash, used up memory, a forged message) after which a source is given up."""
+_POOL_OF: Final = attrgetter("pool")
 _ONE: Final = range(1)
 _T = TypeVar("_T")
 _Calls = tuple[Sequence[Session], Sequence[str]]
@@ -309,8 +311,10 @@ class Pool:
             raise ConfigError(
                 f"expected one argument a session, got {len(arguments)} for {len(sessions)}"
             )
-        if len(set(map(id, sessions))) < len(sessions):
+        if len(set(sessions)) < len(sessions):
             raise ConfigError("a session may take part in a batch once")
+        if not {self}.issuperset(map(_POOL_OF, sessions)):
+            raise ConfigError("a session can be played by the pool that opened it alone")
 
     # --- forks ---
 

@@ -211,6 +211,7 @@ class RowTask(ABC):
                 session.spend(share)
 
     def _finish(self) -> None:
-        for session in self._sessions:
-            session.free()
+        for session in self._sessions:  # `Session.free`, written out: it is a call a row
+            session.busy = False
+            session.blocked = session.awaited or session.broken is not None
         self.done = True

@@ -30,7 +30,6 @@ class Session:
 
     __slots__ = (
         "_closed",
-        "_pool",
         "actions",
         "awaited",
         "blocked",
@@ -40,13 +39,14 @@ class Session:
         "instance",
         "observation",
         "paid",
+        "pool",
         "seed",
         "source",
         "spent",
     )
 
     def __init__(self, pool: Pool, source: Source, instance: int) -> None:
-        self._pool = pool
+        self.pool = pool
         self._closed = False
         self.source = source
         self.instance = instance
@@ -78,7 +78,7 @@ class Session:
         if isinstance(self.source.loaded, Loaded):
             return self.source.loaded
         task = LoadTask(self.source)
-        self._pool.run([task])
+        self.pool.run([task])
         assert task.result is not None
         return task.result
 
@@ -87,14 +87,14 @@ class Session:
 
         `ConfigError` when that is not an int in 0..2**63-1.
         """
-        return self._pool.reset_many([(self, seed)])[0]
+        return self.pool.reset_many([(self, seed)])[0]
 
     def step(self, action: str) -> StepResult | EnvFault:
         """Step the instance.
 
         `ResetNeeded` before the first reset. Actions are cut to 4096 characters.
         """
-        return self._pool.step_one(self, action)
+        return self.pool.step_one(self, action)
 
     def hint(self, seed: int, level: int = DEFAULT_HINT_LEVEL) -> str | EnvFault:
         """Return the hint for the state just after a reset with `seed`.
@@ -130,7 +130,7 @@ class Session:
         """Give the instance up; the worker ends with the last session of its source. Twice is fine."""
         if not self._closed:
             self._closed = self.blocked = True
-            self._pool.release(self)
+            self.pool.release(self)
 
     def __enter__(self) -> Self:
         return self
@@ -205,7 +205,7 @@ class Session:
             return known
         limit = self.source.limits.reset_seconds + seconds
         task = TextTask(self.source, key[0], limit, make)
-        self._pool.run([task])
+        self.pool.run([task])
         result = task.result
         assert result is not None
         if not isinstance(result, EnvFault):

@@ -32,6 +32,7 @@ from synthgym.sandbox import (
     Pool,
     ResetResult,
     Session,
+    StepResult,
 )
 from synthgym.spec import EnvRecord, Limits
 
@@ -362,3 +363,11 @@ def test_closing_twice_is_fine_and_afterwards_there_is_nothing_to_use() -> None:
     session.close()
     with pytest.raises(SandboxError, match="closed"):
         session.reset(0)
+
+
+def test_a_session_of_another_pool_is_refused(pool: Pool) -> None:
+    with Pool() as other, other.open(walk(), LIMITS) as session:
+        session.reset(1)
+        with pytest.raises(ConfigError, match="pool that opened it"):
+            pool.step_many([(session, "a")])
+        assert isinstance(session.step("a"), StepResult)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,7 @@ from pool_sources import (
     kinds,
     observe,
     plain,
+    running,
     text,
     walk,
     worker_pid,
@@ -194,3 +196,25 @@ def test_hints_and_solutions_that_are_remembered_are_bounded(
             assert kinds(session.hint(seed)) == [None]
             assert len(session.source.texts) <= 5
         assert session.hint(11) == session.hint(11)
+
+
+@pytest.mark.parametrize("why", ["age", "size"])
+def test_a_worn_worker_is_replaced_between_two_calls_and_its_episodes_go_on(
+    monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    with Pool(max_workers=2) as pool, pool.open(walk(), LIMITS) as session:
+        expected = observe(session, 3, ["a"] * 8)
+        first = worker_pid(session)
+        monkeypatch.setattr("synthgym.sandbox.engine._WEIGH_SECONDS", 0.0)
+        monkeypatch.setattr("synthgym.sandbox.engine.LOOK_SECONDS", 0.0)
+        monkeypatch.setattr("synthgym.sandbox.oversight._WARM_ROWS", 0)
+        if why == "age":
+            monkeypatch.setattr("synthgym.sandbox.oversight._RECYCLE_AFTER", 0)
+        else:
+            monkeypatch.setattr("synthgym.sandbox.oversight._RECYCLE_MEMORY", 0.0)
+        time.sleep(0.2)  # until workers are looked at again
+        assert observe(session, 3, ["a"] * 8) == expected
+        monkeypatch.undo()
+        session.step("a")
+        assert worker_pid(session) != first
+        assert not running(first)
