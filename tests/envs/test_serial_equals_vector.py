@@ -39,7 +39,7 @@ def plain(infos: dict[str, Any], count: int) -> list[dict[str, Any]]:
     mode=st.sampled_from([AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]),
     several=st.booleans(),
 )
-def test_a_vector_env_is_its_sub_environments(  # noqa: PLR0913 (what is drawn)
+def test_a_vector_env_is_its_sub_environments(
     locker: SynthEnvSpec,
     misbehaving: SynthEnvSpec,
     pool: Pool,
