@@ -157,6 +157,7 @@ class Engine:
         self.check_open()
         for task in tasks:
             self._open[task] = None
+            task.occupy()
             task.source.queue.append(task)
         for task in tasks:
             if task.source.queue:

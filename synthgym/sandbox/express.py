@@ -56,6 +56,8 @@ class Flight:
 
     def hand_over(self) -> list[RowTask]:
         """Make requests of it, for the engine to go on with; the tasks."""
+        for task in self.tasks:
+            task.occupy()
         self.link.adopt(
             [task.request_for(op) for task, op in zip(self.tasks, self.ops, strict=True)]
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import enum
 import random
 import types
 import typing
@@ -116,6 +117,8 @@ class Guards:
     def mark_body(self, namespace: dict[str, Any]) -> None:
         """Mark a class that is still a namespace: an enum runs its members' `__init__` before it exists."""
         dict.__setitem__(namespace, MARK, self._token)
+        if "__new__" in namespace:
+            dict.__setitem__(namespace, "__new__", self._checked_new(namespace["__new__"]))
 
     def own_function(self, value: object) -> bool:
         """Whether `value` is a function or method written in the source."""
@@ -224,7 +227,8 @@ class Guards:
     def _dict(self, ob: Any, name: str) -> Any:
         if not self.made(type(ob)):
             raise AttributeError(f"attribute {name!r} is available on your own instances only")
-        return ReadOnlyDict({names.restore(k): v for k, v in ob.__dict__.items()})
+        shown = {names.restore(k): v for k, v in ob.__dict__.items() if not names.is_dunder(k)}
+        return ReadOnlyDict(shown)
 
     def _own_dunder(self, ob: Any, name: str) -> Any:
         """`super().__init__`, `Base.__init__`: never on library objects, `property.__init__` rewrites them."""
@@ -309,6 +313,8 @@ class Guards:
         if not bases and not keywords:  # most classes: this runs again for every instance
             plain = _BUILD_CLASS(body, name)
             _SET_ON_CLASS(plain, MARK, self._token)
+            if "__new__" in vars(plain):
+                self._check_new(plain)
             return plain
         if not set(keywords) <= {"total"}:
             raise TypeError("class keywords are not available to environments")
@@ -319,7 +325,31 @@ class Guards:
             if not stand_in and not (origin is not None and self.may_inherit(origin)):
                 raise TypeError(f"environments cannot derive a class from {base!r}")
             real.append(base._real if stand_in else base)
-        return self.mark(_BUILD_CLASS(body, name, *real, **keywords))
+        made = self.mark(_BUILD_CLASS(body, name, *real, **keywords))
+        generated = isinstance(made, enum.EnumMeta) or StandInBase in map(type, bases)
+        if "__new__" in vars(made) and not generated:  # for that of an enum see `mark_body`
+            self._check_new(made)
+        return made
+
+    def _check_new(self, cls: Any) -> None:
+        _SET_ON_CLASS(cls, "__new__", self._checked_new(vars(cls)["__new__"]))
+
+    def _checked_new(self, made: Any) -> Any:
+        """`__new__` of a source that gives objects of its classes only.
+
+        The library sets attributes on what it gets, past the write guard: `copy.copy` and the enum classes do.
+        """
+        make = made.__func__ if type(made) is staticmethod else made
+        if type(make) is not types.FunctionType:
+            raise TypeError("__new__ must be a function")
+
+        def __new__(cls: Any, /, *args: Any, **values: Any) -> Any:
+            ob = make(cls, *args, **values)
+            if not self.made(type(ob)):
+                raise TypeError("__new__ must return an object of one of your own classes")
+            return self.write(ob)
+
+        return staticmethod(__new__)
 
 
 class StandInBase:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -18,7 +19,7 @@ import re
 import reprlib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from synthgym.sandbox import names
@@ -38,17 +39,12 @@ _VALUES: Final = frozenset(
         bytes,
         complex,
         datetime.date,
-        datetime.datetime,
-        datetime.time,
         datetime.timedelta,
-        datetime.timezone,
         decimal.Decimal,
         float,
-        fractions.Fraction,
         int,
         object,
         range,
-        re.Pattern,
         str,
         type(None),
         type(...),
@@ -76,12 +72,27 @@ _ALIASES: Final[Any] = (
     type(typing.Union[int, typing.Sequence[int]]),  # noqa: UP007 - the runtime class of old unions
 )
 _METACLASSES: Final = (type, abc.ABCMeta)
+_ENUM_BASES: Final = frozenset({float, int, object, str})
+"""Library classes that a member of an enumeration may be an object of: they cannot change."""
 _GENERATED: Final = frozenset(
     {id(vars(module)) for module in (collections, dataclasses, enum, reprlib)}
 )
 """Globals of library functions that get into classes and hold nothing of the source's."""
 _GENERATED_FILE: Final = "<string>"
 """File of what `dataclass` and `namedtuple` compile; the source's own code has another one."""
+
+
+_PARTS: Final[Mapping[Any, Callable[[Any], tuple[Any, ...]]]] = {
+    datetime.datetime: lambda value: (value.tzinfo,),
+    datetime.time: lambda value: (value.tzinfo,),
+    datetime.timezone: lambda value: (value.tzname(None),),
+    fractions.Fraction: lambda value: (value._numerator, value._denominator),
+    re.Pattern: lambda value: (value.pattern,),
+    typing.ForwardRef: lambda value: (value.__forward_arg__,),
+    typing.NewType: lambda value: (value.__name__, value.__qualname__, value.__supertype__),
+    typing.TypeVar: lambda value: (value.__name__, value.__bound__, *value.__constraints__),
+}
+"""Library objects that hold others and never change themselves; a subclass of `str` in one could."""
 
 
 class NotFrozenError(Exception):
@@ -105,7 +116,9 @@ class Frozen:
     def add_module(self, bound: dict[str, Any]) -> None:
         """Accept what the module bound by name; `NotFrozenError` names the first thing that may change."""
         for name, value in bound.items():
-            if not names.is_dunder(name):
+            if name == "__doc__":
+                self._constant(value, name)
+            elif not names.is_dunder(name):
                 self._within(name, value, _limit_of(self._facts.names, name))
 
     def _within(self, name: str, value: object, limit: Limit) -> None:
@@ -153,7 +166,7 @@ class Frozen:
             self._class(value, where)
         elif self._guards.made(kind):
             self._instance(value, kind, where)
-        elif kind not in (FrozenModule, typing.TypeVar, typing.NewType):
+        elif kind is not FrozenModule:
             for part in self._parts(value, kind, where):
                 self._constant(part, where)
 
@@ -162,16 +175,18 @@ class Frozen:
         if kind is staticmethod or kind is classmethod:
             return [value.__func__]
         if kind is property:
-            return [value.fget, value.fset, value.fdel]
+            return [value.fget, value.fset, value.fdel, value.__doc__]
         if kind is types.MethodType:
             return [value.__func__, value.__self__]
         if kind is types.BuiltinMethodType:
             free = isinstance(value.__self__, types.ModuleType | type | None)
             return [] if free else [value.__self__]
         if kind in _ALIASES:
-            args = getattr(value, "__args__", ())
-            return [getattr(value, "__origin__", None), *filter(self._guards.made, args)]
-        raise NotFrozenError(f"{where} is a {kind.__name__}, which may change")
+            return [getattr(value, "__origin__", None), *getattr(value, "__args__", ())]
+        read = _PARTS.get(kind)
+        if read is None:
+            raise NotFrozenError(f"{where} is a {kind.__name__}, which may change")
+        return list(read(value))
 
     # Functions and classes of the source: the write guard keeps what is set on them; here is what they hold
 
@@ -202,10 +217,15 @@ class Frozen:
         is_enum = issubclass(type(cls), enum.EnumMeta)
         if (not is_enum and type(cls) not in _METACLASSES) or issubclass(cls, enum.Flag):
             raise NotFrozenError(f"{where} is a class of a kind that may change")
+        if self._facts.reads_any_attribute and type(cls) is abc.ABCMeta:
+            raise NotFrozenError(f"{where} is abstract, and attributes are read by computed names")
+        if issubclass(cls, str | bytes) and not is_enum:
+            raise NotFrozenError(f"{where} is a kind of text, and the library keeps some texts")
         self.objects.append(cls)
         for base in cls.__mro__[1:]:
             self._constant(base, where)
         body = vars(cls)
+        self._constant(body.get("__doc__"), f"the docstring of {where}")
         for key, value in body.items():
             if _is_reachable(key):
                 self._member(cls, key, value)
@@ -250,13 +270,13 @@ class Frozen:
     # Instances of the source's classes: members of an enumeration, named tuples, frozen dataclasses
 
     def _instance(self, value: Any, kind: Any, where: str) -> None:
-        if issubclass(type(kind), enum.EnumMeta):
-            parts = [value._value_, *vars(value).values()]
+        if issubclass(type(kind), enum.EnumMeta) and self._is_plain_enum(kind):
+            parts = [value._value_, *vars(value).values(), *_slots(value, kind)]
         elif issubclass(kind, tuple) and not kind.__dictoffset__:
             parts = list(tuple.__iter__(value))
-        elif _is_frozen_dataclass(kind):
+        elif _is_frozen_dataclass(kind) and not self._may_start_again(kind):
             parts = [object.__getattribute__(value, field) for field in kind.__dataclass_fields__]
-            parts += getattr(value, "__dict__", {}).values()
+            parts += [*getattr(value, "__dict__", {}).values(), *_slots(value, kind)]
         else:
             raise NotFrozenError(
                 f"{where} is an object of {names.restore(kind.__name__)}, which may change"
@@ -265,6 +285,36 @@ class Frozen:
         self._constant(kind, where)
         for part in parts:
             self._constant(part, where)
+
+    def _is_plain_enum(self, kind: Any) -> bool:
+        """Whether members have no content but their value and what was set on them."""
+        return all(
+            isinstance(base, enum.EnumMeta)
+            or base in _ENUM_BASES
+            or (self._guards.made(base) and "__dataclass_fields__" not in vars(base))
+            for base in kind.__mro__
+        )
+
+    def _may_start_again(self, kind: Any) -> bool:
+        """Whether `__init__` may run on an object that there is: what `dataclass` makes sets fields in C."""
+        called = self._facts.attributes
+        return (
+            "__init__" in called
+            or self._facts.reads_any_attribute
+            or ("super().__init__" in called and len(kind.__mro__) > 2)
+            or any("__new__" in vars(base) for base in kind.__mro__[:-1])
+        )
+
+
+def _slots(value: Any, kind: Any) -> list[Any]:
+    """What the slots of an object hold, whether they are fields or not."""
+    found = []
+    for base in kind.__mro__:
+        for slot in vars(base).values():
+            if type(slot) is types.MemberDescriptorType and slot.__objclass__ is base:
+                with contextlib.suppress(AttributeError):
+                    found.append(slot.__get__(value))
+    return found
 
 
 def _is_frozen_dataclass(kind: Any) -> bool:

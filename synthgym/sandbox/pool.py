@@ -13,7 +13,6 @@ import os
 import time
 import weakref
 from collections.abc import Sequence
-from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -36,7 +35,6 @@ from synthgym.spec import EnvRecord, Limits
 
 MAX_STRIKES: Final = 3
 """Breaches (a timeout, a crash, used up memory, a forged message) after which a source is given up."""
-_POOL_OF: Final = attrgetter("pool")
 _ONE: Final = range(1)
 _T = TypeVar("_T")
 _Calls = tuple[Sequence[Session], Sequence[str]]
@@ -189,6 +187,8 @@ class Pool:
 
         `steps` is (sessions, actions) and `resets` (sessions, seeds). Errors as in `step_many`.
         """
+        if steps[0] and resets[0] and not set(steps[0]).isdisjoint(resets[0]):
+            raise ConfigError("a session may take part in a round once, and in one at a time")
         stepped, reset = Batch(steps[0]), Batch(resets[0])
         tasks: list[Task] = [*self._step_tasks(*steps, stepped)]
         try:
@@ -275,13 +275,13 @@ class Pool:
     ) -> list[StepTask]:
         self._check_calls(sessions, actions)
         texts = sendable(actions)
-        for row, session in enumerate(sessions):
-            if session.blocked:
-                fault = session.expect_step()
-                if fault is not None:
-                    batch.faults[row] = fault
+        rows_of, blocked = positions(sessions, self)
+        for row in blocked:
+            fault = sessions[row].expect_step()
+            if fault is not None:
+                batch.faults[row] = fault
         tasks: list[StepTask] = []
-        for source, rows in positions(sessions).items():
+        for source, rows in rows_of.items():
             if batch.faults:
                 rows = [row for row in rows if row not in batch.faults]
             if rows:
@@ -298,7 +298,7 @@ class Pool:
         for session, seed in zip(sessions, seeds, strict=True):
             session.expect_reset(seed)
         tasks: list[ResetTask] = []
-        for source, rows in positions(sessions).items():
+        for source, rows in positions(sessions, self)[0].items():
             part = _part(rows)
             chosen = _pick(sessions, part)
             for session in chosen:
@@ -313,8 +313,6 @@ class Pool:
             )
         if len(set(sessions)) < len(sessions):
             raise ConfigError("a session may take part in a batch once")
-        if not {self}.issuperset(map(_POOL_OF, sessions)):
-            raise ConfigError("a session can be played by the pool that opened it alone")
 
     # --- forks ---
 

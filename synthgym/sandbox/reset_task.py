@@ -21,6 +21,7 @@ class ResetTask(RowTask):
     """One reset of each session."""
 
     call = "reset"
+    unblocks = True
 
     def __init__(
         self,

@@ -46,6 +46,8 @@ class RowTask(ABC):
     """Whether a row may have a reward."""
     max_flag = 0
     """The flags that a row may have, as a number."""
+    unblocks = False
+    """Whether a session can be stepped after it that could not before."""
 
     def __init__(
         self,
@@ -69,7 +71,13 @@ class RowTask(ABC):
         """First row of each request of this task."""
         self._settled: set[int] = set()
         """Rows, beyond those answered, that have a result."""
-        for session in sessions:
+        self._occupied = False
+        """Whether the sessions are marked as busy."""
+
+    def occupy(self) -> None:
+        """Mark the sessions as busy. Not on the short way, where nobody comes in between."""
+        self._occupied = True
+        for session in self._sessions:
             session.blocked = session.busy = True
 
     @property
@@ -211,7 +219,9 @@ class RowTask(ABC):
                 session.spend(share)
 
     def _finish(self) -> None:
+        self.done = True
+        if not (self._occupied or self.unblocks):
+            return
         for session in self._sessions:  # `Session.free`, written out: it is a call a row
             session.busy = False
             session.blocked = session.awaited or session.broken is not None
-        self.done = True

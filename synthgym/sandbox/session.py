@@ -177,6 +177,7 @@ class Session:
         self.spent += seconds
         limit = self.source.limits.episode_seconds
         if self.spent >= limit and self.broken is None:
+            self.blocked = True
             self.broken = EnvFault(
                 FaultKind.TIMEOUT, "step", f"the episode has used its {limit:g} seconds"
             )
@@ -242,15 +243,23 @@ def _sendable(action: str) -> str:
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def positions(sessions: Sequence[Session]) -> dict[Source, list[int]]:
-    """Return where the sessions of each source stand."""
+def positions(sessions: Sequence[Session], pool: Pool) -> tuple[dict[Source, list[int]], list[int]]:
+    """Return where the sessions of each source stand, and which sessions are blocked.
+
+    `ConfigError` for a session of another pool.
+    """
     found: dict[Source, list[int]] = {}
+    blocked: list[int] = []
     previous: Source | None = None
     rows: list[int] = []
     for position, session in enumerate(sessions):
         source = session.source
         if source is not previous:  # neighbours often have the same
+            if session.pool is not pool:  # a source is of one pool, with all its sessions
+                raise ConfigError("a session can be played by the pool that opened it alone")
             rows = found.setdefault(source, [])
             previous = source
         rows.append(position)
-    return found
+        if session.blocked:
+            blocked.append(position)
+    return found, blocked

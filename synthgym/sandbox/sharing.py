@@ -19,7 +19,7 @@ from synthgym.sandbox.uses import FOREVER, Uses
 
 __all__ = ["FOREVER", "Facts", "Limit", "analyse", "attach", "facts_of"]
 
-_MARK: Final = "synthgym.sandbox.sharing 1"
+_MARK: Final = "synthgym.sandbox.sharing 2"
 
 _CLASS_METHODS: Final = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
 _READERS: Final = frozenset({"attrgetter", "methodcaller"})
@@ -28,11 +28,19 @@ _REFUSED_ATTRIBUTES: Final = {
     "register": "register() changes an abstract class",
     "_field_defaults": "_field_defaults is a dict of the class",
 }
+_CHANGING: Final = frozenset(
+    {"abstractmethod", "dataclass", "runtime_checkable", "total_ordering", "wraps"}
+)
+"""Decorators that change what they are given; harmless on a function or class that is made on the spot."""
+_CHANGING_MODULES: Final = frozenset(
+    {"abc", "dataclasses", "functools", "typing", "typing_extensions"}
+)
+_PLAIN_DECORATORS: Final = frozenset({"classmethod", "property", "staticmethod"})
 _MEMO: Final = "deepcopy() tells what it copied"
 _SETATTR: Final = "object.__setattr__ may be read by another name"
 _LOOKED_AT: Final[tuple[type[ast.AST], ...]] = (
     *(ast.Name, ast.Attribute, ast.Call, ast.Yield, ast.YieldFrom, ast.Nonlocal, ast.Global),
-    *(ast.FunctionDef, ast.Lambda, ast.alias, ast.MatchClass),
+    *(ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.alias, ast.MatchClass),
 )
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 
@@ -114,6 +122,8 @@ class _Analysis:
         self._class_escapes = self._foreign_store = self._names_object = False
         self._names: dict[str, Limit] = {}
         self._attributes: dict[str, Limit] = {}
+        self._values: set[str] = set()
+        self._facades = {"functools"}
 
     def facts(self) -> Facts:
         """Walk, and sum up."""
@@ -122,8 +132,12 @@ class _Analysis:
                 self._look_at(node, function, owner)
         if self._class_escapes and self._foreign_store:
             self._block("a class kept in a variable may be written to")
+        if self._reads_any and self._values & self._facades:
+            self._block("a decorator may be read by another name")
         if self._reads_any and self._names_object:
             self._block(_SETATTR)
+        if self._uses.binds("__deepcopy__"):
+            self._block(_MEMO)
         if self._uses.unknown_attributes:
             self._block("attributes get names that are not in the text")
         return Facts(
@@ -150,6 +164,9 @@ class _Analysis:
                 self._call(node, "setattr")
             case ast.Yield() | ast.YieldFrom():
                 self._finalizers |= self._uses.inside_cleanup(node)
+                # A generator that is thrown away closes what it delegates to.
+                closes = self._uses.binds("close") or self._uses.unknown_attributes
+                self._finalizers |= closes and isinstance(node, ast.YieldFrom)
             case ast.Nonlocal():
                 self._rebinds = True
             case ast.Global():
@@ -159,14 +176,22 @@ class _Analysis:
 
     def _definition(self, node: ast.AST, function: ast.AST | None) -> None:
         match node:
-            case ast.FunctionDef(name="__deepcopy__") | ast.alias(name="deepcopy", asname=str()):
+            case ast.alias(name="deepcopy", asname=str()):
                 self._block(_MEMO)
+            case ast.alias(name=name, asname=str()) if name in _CHANGING:
+                self._block(f"{name} is known by another name")
+            case ast.alias(name=name, asname=known) if name in _CHANGING_MODULES:
+                self._facades.add(known or name)
             case ast.FunctionDef() | ast.Lambda() if function is None:
                 self._defaults(node)
             case ast.alias(name=name, asname=str()) if name in _READERS:
                 self._reads_any = True
+            case ast.ClassDef() if function is not None:
+                self._local_class(node)
             case ast.MatchClass():
                 for name in node.kwd_attrs:
+                    if name in _REFUSED_ATTRIBUTES:
+                        self._block(_REFUSED_ATTRIBUTES[name])
                     self._limit_attribute(name, Limit(0, 0))
 
     def _defaults(self, node: ast.FunctionDef | ast.Lambda) -> None:
@@ -183,6 +208,9 @@ class _Analysis:
     def _name(self, node: ast.Name, function: ast.AST | None) -> None:
         name = node.id
         self._reader(node, name)
+        self._changer(node, name, function)
+        if not self._uses.is_owner(node):
+            self._values.add(name)
         if name == "object" and not self._uses.is_base(node):
             self._names_object = True
         if name in self._classes and not self._uses.names_a_class(node):
@@ -196,6 +224,11 @@ class _Analysis:
         if name in _REFUSED_ATTRIBUTES:
             self._block(_REFUSED_ATTRIBUTES[name])
         self._reader(node, name)
+        self._changer(node, name, function)
+        if name == "__init__":  # that of a frozen dataclass sets fields, whoever calls it
+            own = _is_plain_super(node.value) and not self._uses.binds("super")
+            self._limit_attribute("super().__init__" if own else name, Limit(0, 0))
+            return
         if function is None:
             return
         if isinstance(node.ctx, ast.Load):
@@ -218,6 +251,18 @@ class _Analysis:
         plain = call is not None and len(call.args) == 1 and not call.keywords
         if name == "__deepcopy__" or (name == "deepcopy" and not plain):
             self._block(_MEMO)
+
+    def _changer(self, node: ast.expr, name: str, function: ast.AST | None) -> None:
+        """`wraps(f)(g)` changes g; as a decorator it changes a function that is made on the spot."""
+        if name not in _CHANGING or self._uses.decorates(node, _CHANGING):
+            return
+        if function is not None or self._uses.is_called(node) is None:
+            self._block(f"{name} is used otherwise than as a decorator")
+
+    def _local_class(self, node: ast.ClassDef) -> None:
+        """Its body gives a property that it binds another name, and its `__new__` may hand out anything."""
+        if any(not _is_plain_member(item) for item in node.body):
+            self._block("a class that a function makes binds what others have made")
 
     def _limit_attribute(self, name: str, limit: Limit) -> None:
         self._attributes[name] = self._attributes.get(name, Limit()) & limit
@@ -253,6 +298,30 @@ _PLAIN_DEFAULT: Final[tuple[type[ast.AST], ...]] = (
     ast.Tuple,
     ast.expr_context,
 )
+
+
+def _is_plain_super(value: ast.expr) -> bool:
+    match value:
+        case ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
+            return True
+    return False
+
+
+def _is_plain_member(item: ast.stmt) -> bool:
+    """Whether a statement of a class body binds only what it makes on the spot."""
+    match item:
+        case ast.Pass() | ast.ClassDef() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.FunctionDef(name=name, decorator_list=decorators):
+            plain = _PLAIN_DECORATORS | _CHANGING
+            known = [isinstance(by, ast.Name) and by.id in plain for by in decorators]
+            return name != "__new__" and all(known)
+        case ast.AnnAssign(value=None):
+            return True
+        case ast.Assign(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value):
+            displays = (*_PLAIN_DEFAULT, ast.List, ast.Dict, ast.Set)
+            return all(isinstance(part, displays) for part in ast.walk(value))
+    return False
 
 
 def _is_instance(

@@ -25,6 +25,9 @@ class Task(Protocol):
     error: SandboxError | None
     """What kept the sandbox from doing it; then it is done without results."""
 
+    def occupy(self) -> None:
+        """Keep others from the sessions until it is done."""
+
     def requests(self, link: Link) -> list[Request]:
         """What to ask the worker."""
 
@@ -67,6 +70,9 @@ class TextTask:
         self.result: str | tuple[str, ...] | EnvFault | None = None
         self._seconds = seconds
         self._make = make
+
+    def occupy(self) -> None:
+        pass
 
     def requests(self, link: Link) -> list[Request]:
         return [
@@ -112,6 +118,9 @@ class LoadTask:
         self.done = False
         self.error: SandboxError | None = None
         self.result: Loaded | EnvFault | None = None
+
+    def occupy(self) -> None:
+        pass
 
     def requests(self, link: Link) -> list[Request]:
         del link

@@ -52,6 +52,10 @@ _METHODS_OF_OTHERS: Final = _words(
     " issuperset isdisjoint intersection_update difference_update symmetric_difference_update from_iterable"
 )
 """Methods of library objects that only iterate over their first argument, or look things up in it."""
+_CHANGING_METHODS: Final = _words(
+    "extend update intersection_update difference_update symmetric_difference_update"
+)
+"""Those that change the object they belong to, which is the first argument in `dict.update(N, ...)`."""
 _OWN_METHODS: Final = _words(
     "items values index count copy union intersection difference symmetric_difference issubset issuperset"
     " isdisjoint"
@@ -59,6 +63,10 @@ _OWN_METHODS: Final = _words(
 """Methods that a container may be asked for; none changes it, and what they give holds its elements."""
 _ABSTRACT_SETS: Final = _words("Set MutableSet AbstractSet KeysView ItemsView ValuesView")
 """Library classes whose operators hand the other operand to a constructor of the subclass."""
+_DICTS_WITH_OPERATORS: Final = _words("OrderedDict defaultdict DefaultDict")
+"""The same, but they are too frequent to be refused when they are only called."""
+_SLICE_TAKERS: Final = _words("__getitem__ __setitem__ __delitem__ __class_getitem__ __missing__")
+"""Methods that may be handed a slice object."""
 _OPERATORS: Final = frozenset(
     f"__{side}{name}__"
     for name in _words("add sub mul matmul truediv floordiv mod pow lshift rshift and xor or")
@@ -92,6 +100,7 @@ class Uses:
         bound: set[str] = set()
         attributes: set[str] = set()
         spelled: set[str] = set()
+        kept: set[str] = set()
         self.children: dict[ast.AST, list[ast.AST]] = {}
         todo: list[ast.AST] = [module]
         for node in todo:
@@ -104,17 +113,25 @@ class Uses:
                 bound.update(self._imported(node))
                 attributes.update([node.asname] if node.asname else [])
                 spelled.add(node.name)
+                kept.update([node.name] if node.asname else [])
                 continue
-            if isinstance(node, ast.Name):
-                spelled.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                spelled.add(node.attr)
+            if isinstance(node, ast.Name | ast.Attribute):
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                spelled.add(name)
+                kept.update([name] if self.is_called(node) is None else [])
+            elif isinstance(node, ast.MatchClass):
+                kept.update(node.kwd_attrs)
             if isinstance(node, _NAMING):
                 bound.update(scopes.names_bound_by(node))
                 attributes.update(self._attributes_made_by(node))
         self._bound = frozenset(bound)
         self._attributes = self._bound | attributes
-        has_sets = not spelled.isdisjoint(_ABSTRACT_SETS)
+        has_sets = not (
+            spelled.isdisjoint(_ABSTRACT_SETS) and kept.isdisjoint(_DICTS_WITH_OPERATORS)
+        )
+        makes_slices = "slice" in spelled or not self._bound.isdisjoint(_SLICE_TAKERS)
+        # From Python 3.12 on slices are hashable: a `KeyError` may hold one among its arguments.
+        self._slices = makes_slices or "args" in kept
         self._operators = has_sets or not self._bound.isdisjoint(_OPERATORS)
         self._comparisons = has_sets or not self._bound.isdisjoint(_COMPARISONS)
 
@@ -164,10 +181,30 @@ class Uses:
                 for text in texts:
                     yield from text.replace(",", " ").split()
 
+    def binds(self, *names: str) -> bool:
+        """Whether a variable or an attribute gets one of `names` somewhere."""
+        return not self._attributes.isdisjoint(names)
+
     def is_called(self, node: ast.expr) -> ast.Call | None:
         """The call of `node`, if it stands where it is called."""
         parent = self._parents[node]
         return parent if isinstance(parent, ast.Call) and parent.func is node else None
+
+    def is_owner(self, node: ast.expr) -> bool:
+        """Whether only an attribute of `node` is asked for."""
+        return isinstance(self._parents[node], ast.Attribute)
+
+    def decorates(self, node: ast.expr, alike: frozenset[str]) -> bool:
+        """Whether `node` decorates what is made on the spot; decorators below it must be among `alike`."""
+        top: ast.AST = self.is_called(node) or node
+        parent = self._parents[top]
+        if (
+            not isinstance(parent, ast.FunctionDef | ast.ClassDef)
+            or top not in parent.decorator_list
+        ):
+            return False
+        below = parent.decorator_list[parent.decorator_list.index(top) + 1 :]
+        return all(_last_name(item) in alike for item in below)
 
     def is_base(self, node: ast.expr) -> bool:
         """Whether `node` is a base of a class statement."""
@@ -216,7 +253,7 @@ class Uses:
         parent = self._parents.get(node)
         match parent:
             case ast.Subscript(value=value, ctx=ast.Load()) if value is node:
-                return _FLAT if isinstance(parent.slice, ast.Slice) else self._element(parent)
+                return _FLAT if self._may_be_slice(parent.slice) else self._element(parent)
             case ast.Attribute(value=value, ctx=ast.Load()) if value is node:
                 return self._method(parent)
             case ast.Call():
@@ -259,6 +296,12 @@ class Uses:
                 return _KEYS if unpacked else _NONE
         return _NONE
 
+    def _may_be_slice(self, index: ast.expr) -> bool:
+        """Whether `N[index]` may be a copy of N, with the elements of N, and not an element."""
+        return isinstance(index, ast.Slice) or (
+            self._slices and not isinstance(index, ast.Constant | ast.JoinedStr | ast.Tuple)
+        )
+
     def _element(self, node: ast.expr) -> _Limits:
         """Limits of a container of which an element stands at `node`."""
         deeper = min(self.limits(node)) + 1
@@ -287,7 +330,8 @@ class Uses:
                     return self._element(call)
                 if name == "format" and isinstance(owner, ast.Constant):
                     return _ANY
-                if name in _METHODS_OF_OTHERS and place == 0:
+                unbound = name in _CHANGING_METHODS and not (alone and not call.keywords)
+                if name in _METHODS_OF_OTHERS and place == 0 and not unbound:
                     return _FLAT if name in ("update", "choices") else _KEYS
                 if isinstance(owner, ast.Name) and name in _IMPORTED.get(owner.id, ()):
                     return self._function(name, place, alone)
@@ -345,3 +389,12 @@ class Uses:
             case ast.BinOp():
                 return self._is_plain(node.left) and self._is_plain(node.right)
         return False
+
+
+def _last_name(node: ast.expr) -> str:
+    """`f` of `f`, `m.f` and `m.f(...)`; else empty."""
+    called = node.func if isinstance(node, ast.Call) else node
+    match called:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""

@@ -252,4 +252,4 @@ def against(
 
 
 def pool_of(session: Session) -> Pool:
-    return session._pool
+    return session.pool
