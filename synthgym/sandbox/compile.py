@@ -17,7 +17,7 @@ from synthgym.sandbox.scopes import depth_of
 
 __all__ = ["CHECKER_VERSION", "Compiled", "Violation", "check_source", "compile_source"]
 
-CHECKER_VERSION: Final = 3
+CHECKER_VERSION: Final = 4
 """Part of the key under which checked code is stored: raise it with every change of the policy or its tables."""
 
 MAX_NODES: Final = 60_000

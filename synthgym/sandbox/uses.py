@@ -63,7 +63,7 @@ _OWN_METHODS: Final = _words(
 """Methods that a container may be asked for; none changes it, and what they give holds its elements."""
 _ABSTRACT_SETS: Final = _words("Set MutableSet AbstractSet KeysView ItemsView ValuesView")
 """Library classes whose operators hand the other operand to a constructor of the subclass."""
-_DICTS_WITH_OPERATORS: Final = _words("OrderedDict defaultdict DefaultDict")
+_ODD_DICTS: Final = _words("OrderedDict defaultdict DefaultDict")
 """The same, but they are too frequent to be refused when they are only called."""
 _SLICE_TAKERS: Final = _words("__getitem__ __setitem__ __delitem__ __class_getitem__ __missing__")
 """Methods that may be handed a slice object."""
@@ -101,6 +101,7 @@ class Uses:
         attributes: set[str] = set()
         spelled: set[str] = set()
         kept: set[str] = set()
+        read: set[str] = set()
         self.children: dict[ast.AST, list[ast.AST]] = {}
         todo: list[ast.AST] = [module]
         for node in todo:
@@ -116,22 +117,21 @@ class Uses:
                 kept.update([node.name] if node.asname else [])
                 continue
             if isinstance(node, ast.Name | ast.Attribute):
-                name = node.id if isinstance(node, ast.Name) else node.attr
+                name = _last_name(node)
                 spelled.add(name)
                 kept.update([name] if self.is_called(node) is None else [])
+                read.update([name] if isinstance(node, ast.Attribute) else [])
             elif isinstance(node, ast.MatchClass):
-                kept.update(node.kwd_attrs)
+                read.update(node.kwd_attrs)
             if isinstance(node, _NAMING):
                 bound.update(scopes.names_bound_by(node))
                 attributes.update(self._attributes_made_by(node))
         self._bound = frozenset(bound)
         self._attributes = self._bound | attributes
-        has_sets = not (
-            spelled.isdisjoint(_ABSTRACT_SETS) and kept.isdisjoint(_DICTS_WITH_OPERATORS)
-        )
+        has_sets = not (spelled.isdisjoint(_ABSTRACT_SETS) and kept.isdisjoint(_ODD_DICTS))
         makes_slices = "slice" in spelled or not self._bound.isdisjoint(_SLICE_TAKERS)
         # From Python 3.12 on slices are hashable: a `KeyError` may hold one among its arguments.
-        self._slices = makes_slices or "args" in kept
+        self._slices = makes_slices or "args" in read
         self._operators = has_sets or not self._bound.isdisjoint(_OPERATORS)
         self._comparisons = has_sets or not self._bound.isdisjoint(_COMPARISONS)
 
@@ -394,7 +394,6 @@ class Uses:
 def _last_name(node: ast.expr) -> str:
     """`f` of `f`, `m.f` and `m.f(...)`; else empty."""
     called = node.func if isinstance(node, ast.Call) else node
-    match called:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
+    if isinstance(called, ast.Name):
+        return called.id
+    return called.attr if isinstance(called, ast.Attribute) else ""

@@ -191,6 +191,60 @@ class A: pass
 for _ in range(5): A().x = 1
 Fraction(1, 2).x = 1
 """,
+    "a copy that is a module": """
+import copy, math
+class B:
+    def __new__(cls, *a): return object.__new__(cls) if a else math
+b = B(1)
+b.floor = lambda x: 42
+try: copy.copy(b)
+finally: leaked.extend([1] if math.floor(1.5) == 42 else [])
+""",
+    "a copy that is a library class": """
+import copy
+from fractions import Fraction
+class B:
+    __slots__ = ('hacked',)
+    def __new__(cls, *a): return object.__new__(cls) if a else Fraction
+b = B(1)
+b.hacked = 1
+try: copy.deepcopy(b)
+finally: leaked.extend([1] if hasattr(Fraction, 'hacked') else [])
+""",
+    "a copy of a UserDict that is a module": """
+import copy, math
+from collections import UserDict
+class B(UserDict):
+    def __new__(cls, *a): return object.__new__(cls) if a else math
+b = B({1: 2})
+b.ceil = lambda x: 42
+try: copy.copy(b)
+finally: leaked.extend([1] if math.ceil(1.5) == 42 else [])
+""",
+    "a copy that is a module by an inherited __new__": """
+import copy, math
+class A:
+    @staticmethod
+    def __new__(cls, *a): return object.__new__(cls) if a else math
+class B(A): pass
+b = B(1)
+b.trunc = lambda x: 42
+try: copy.copy(b)
+finally: leaked.extend([1] if math.trunc(1.5) == 42 else [])
+""",
+    "a member that is a library class": """
+from enum import Enum
+from fractions import Fraction
+try:
+    class K(Enum):
+        def __new__(cls, v): return Fraction
+        A = 5
+finally: leaked.extend([1] if hasattr(Fraction, '_value_') else [])
+""",
+    "a library function as __new__": "import copy\nclass B:\n    __new__ = copy.copy\nB()",
+    "an object as __new__": (
+        "class F:\n    def __call__(self, *a): return 1\nclass B:\n    __new__ = F()\nB()"
+    ),
     "item write into a library object": """
 import re
 re.compile('(?P<a>x)').groupindex['a'] = 2
@@ -259,6 +313,52 @@ def test_classes_without_end_can_be_written_to_and_are_not_all_remembered() -> N
     assert found["total"] == 600
     with pytest.raises(TypeError, match="read-only"):
         RUNTIME._guards.write(fractions.Fraction(1, 2))
+
+
+def test_a_new_of_ones_own_works_with_super_slots_tuples_and_enums() -> None:
+    found = run("""
+from enum import Enum
+from typing import NamedTuple
+class A:
+    made = 0
+    def __new__(cls, *args, **values):
+        A.made += 1
+        return super().__new__(cls)
+    def __init__(self, x=1): self.x = x
+class B(A):
+    def __new__(cls, *args, **values): return super().__new__(cls)
+class Pair(tuple):
+    __slots__ = ()
+    __new__ = lambda cls, a, b: tuple.__new__(cls, (a, b))
+class Spot(NamedTuple):
+    x: int = 3
+class Far(Spot):
+    def __new__(cls, x): return super().__new__(cls, x * 10)
+class K(str, Enum):
+    def __new__(cls, text, level):
+        member = str.__new__(cls, text)
+        member._value_ = text
+        member.level = level
+        return member
+    LOW = 'low', 1
+import copy
+out = [B(x=4).x, copy.copy(B(5)).x, A.made, Pair(1, 2), Far(2), Spot(), K.LOW.level, K('low')]
+class Only:
+    one = None
+    def __new__(cls):
+        if cls.one is None: cls.one = super().__new__(cls)
+        return cls.one
+out.append(Only() is Only())
+""")
+    assert str(found["out"]) == ("[4, 5, 3, (1, 2), Far(x=20), Spot(x=3), 1, <K.LOW: 'low'>, True]")
+
+
+def test_attributes_that_the_library_sets_are_not_shown() -> None:
+    found = run(
+        "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass G(Generic[T]):\n"
+        "    def __init__(self): self.x = 1\nout = [vars(G[int]()), G[int]().__dict__]\n"
+    )
+    assert found["out"] == [{"x": 1}, {"x": 1}]
 
 
 def test_print_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hidden_sources import HIDDEN
 from program_sources import SHARED, env_source
 from stream_sources import STREAMS
 from unshared_sources import UNSHARED
@@ -101,7 +102,7 @@ def test_a_module_that_cannot_change_is_run_once(source: str) -> None:
     assert differing(source, program) == []
 
 
-@pytest.mark.parametrize("source", UNSHARED.values(), ids=UNSHARED)
+@pytest.mark.parametrize("source", (UNSHARED | HIDDEN).values(), ids=UNSHARED | HIDDEN)
 def test_a_module_that_may_change_is_run_for_every_instance(source: str) -> None:
     program = program_of(source)
     assert program.unshared
@@ -217,6 +218,21 @@ def test_a_program_that_is_gone_protects_nothing_any_more() -> None:
     assert held == {}
     fresh: list[int] = []
     assert runtime.guards.write(fresh) is fresh
+
+
+def test_a_generator_that_closes_another_object_does_not_draw_from_who_runs_when_it_is_dropped() -> (
+    None
+):
+    source = HIDDEN["a generator that closes what it delegates to"]
+    program = program_of(source)
+    dropped = program.make(1)
+    dropped.reset(1)
+    env = program.make(2)
+    log = [attempt(env.reset, 2)]
+    del dropped
+    gc.collect()
+    log += [attempt(env.step, str(turn)) for turn in range(STEPS)]
+    assert log == alone(source, 2)
 
 
 def test_without_facts_every_instance_has_modules_of_its_own() -> None:

@@ -5,7 +5,11 @@ Whatever goes wrong in a step is swallowed there, so every combination is a modu
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
+
+_X = re.compile(r"\bx\b")
 
 HEAD = """\
 import copy, functools, heapq, operator, random, re
@@ -61,7 +65,7 @@ VALUES = (
     *("{other}", "[{other}]", "({other}, 1)", "{{'a': {other}}}", "list({other})", "tuple({other})"),
     *("partial(give, {other})", "(lambda: {other})", "Tool({other})", "P({other}, 1)", "give({other})"),
     *("give", "len", "list.append", "random.random", "lambda v, w=2: (v, w)", "(lambda v: lambda: v)({other})"),
-)
+)  # fmt: skip
 """What a constant may be bound to."""
 
 REACHES = (
@@ -81,7 +85,7 @@ REACHES = (
     *("self.items", "self.table['a']", "Box.items", "Box().items", "self", "{e}[slice(None)]"),
     *("functools.reduce(operator.add, {e})", "{e}.__class__", "getattr({e}, 'append')", "{e}.append"),
     *("Thief().take({e})", "{e}[Thief()[:]]", "copy.copy({e}.items())", "zip({e})", "reversed({e})"),
-)
+)  # fmt: skip
 """How a step gets from one value to another; `{e}` is where it starts."""
 
 CHANGES = (
@@ -102,14 +106,14 @@ CHANGES = (
     *("object.__setattr__(x, 'a', 9)", "operator.methodcaller('append', 1)(x)", "next(x)", "x.rotate(1)"),
     *("x()", "x(1)", "x([1])", "x().append(1)", "x([1]).append(1)", "x[Thief()[:]].append(1)", "x.__doc__.append(1)"),
     *("for v in x[Thief()[:]]: v.append(1)", "OrderedDict(x).update(b=1)", "self.items.append(1)", "Box.items += [1]"),
-)
+)  # fmt: skip
 """What a step does with what it reached."""
 
 EXTRAS = (
     *("def fill({n}={n}): {n}.append(1)", "fill = lambda v, w={n}: w", "grab = {n}", "{n}.fresh = 1", "pass"),
     *("class Deep(Box): items = {n}", "pairs = [v for v in {n}]", "for last in {n}: pass", "alias = [{n}]"),
     *("def outer():\n    kept = {n}\n    return lambda: kept\ninner = outer()", "give.kept = {n}", "pass", "pass"),
-)
+)  # fmt: skip
 """What else the module does when it runs, after its constants."""
 
 
@@ -123,12 +127,15 @@ def modules(draw: st.DrawFn) -> str:
         head = head[: head.index("class Thief")]
     lines = []
     for number, name in enumerate(names):
-        value = draw(st.sampled_from(VALUES))
+        value = draw(st.sampled_from(draw(st.sampled_from((VALUES[:14], VALUES)))))
         others = names[:number] or ["(0,)"]
         lines.append(f"{name} = " + _filled(value, "other", draw(st.sampled_from(others))))
-    extra = draw(st.sampled_from(EXTRAS)).replace("{n}", draw(st.sampled_from(names)))
+    extra = draw(st.sampled_from(("pass",) * len(EXTRAS) + EXTRAS)).replace(
+        "{n}", draw(st.sampled_from(names))
+    )
     tried = _tried(extra, 0)
-    bodies = [_body(draw, names) for _ in range(2)]
+    uses = draw(st.sampled_from(((0, 1), (0, 1), (1, 0), (1, 0), (0, 2), (1, 1))))
+    bodies = [_body(draw, names, count) for count in uses]
     shown = "|".join(f"{{{name}}}" for name in (*names, "self.items", "self.table", "Box.items"))
     show = f'        return plain(f"{shown}|" + str(x)), '
     return (
@@ -143,13 +150,16 @@ def modules(draw: st.DrawFn) -> str:
     )
 
 
-def _body(draw: st.DrawFn, names: list[str]) -> str:
+def _body(draw: st.DrawFn, names: list[str], count: int) -> str:
     parts = []
-    for _ in range(draw(st.sampled_from((1, 1, 2)))):
+    for _ in range(count):
         reach = draw(st.sampled_from(names))
-        for _ in range(draw(st.integers(1, 3))):
+        for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2, 3)))):
             reach = _filled(draw(st.sampled_from(REACHES)), "e", reach)
-        parts.append(_tried(f"x = {reach}\n{draw(st.sampled_from(CHANGES))}", 8))
+        change = draw(st.sampled_from(CHANGES))
+        in_place = draw(st.integers(0, 3)) > 0  # no variable in between
+        text = reach.join(_X.split(change)) if in_place else f"x = {reach}\n{change}"
+        parts.append(_tried(text, 8))
     return "".join(parts)
 
 
