@@ -34,7 +34,7 @@ from synthgym.sandbox.offers import (
     hint_of,
 )
 from synthgym.sandbox.program import Program
-from synthgym.sandbox.protocol import MAX_DETAIL, MEMORY_EXIT, RECV_BYTES, Failed, Op, Reply
+from synthgym.sandbox.protocol import MAX_DETAIL, MEMORY_EXIT, Failed, Op, Reply
 from synthgym.sandbox.results import FaultKind
 from synthgym.sandbox.runtime import ContractError, Runtime
 from synthgym.sandbox.streams import Instance, Running
@@ -42,6 +42,8 @@ from synthgym.sandbox.streams import Instance, Running
 _CHUNK_CHARS: Final = 48_000
 """Text at which rows are handed out: four bytes a character and one more text of the largest size
 still fit into a frame."""
+_ROOM_BYTES: Final = 1 << 15
+"""How much is read at once. Resident in every worker, so no larger than most messages."""
 _SEND_BYTES: Final = 1 << 16
 """Replies at which the parent gets what there is."""
 _MAX_VIOLATIONS: Final = 200
@@ -341,7 +343,7 @@ def serve(
     protocol.append_frame(ready, out)
     interpreter = Interpreter(runtime, progress)
     decoder = protocol.FrameDecoder()
-    room = memoryview(bytearray(RECV_BYTES))
+    room = memoryview(bytearray(_ROOM_BYTES))
     try:
         while True:
             channel.sendall(out)
