@@ -19,7 +19,7 @@ from synthgym.sandbox.step_task import StepTask
 from synthgym.sandbox.tasks import Task
 
 SECONDS: Final = 0.01
-"""For how long nothing may be heard before the engine takes over."""
+"""How long the short way may take before the engine takes over."""
 
 
 class Flight:
