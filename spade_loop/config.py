@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -334,6 +334,12 @@ def _refuse_unknown(data: Mapping[str, Any], cls: type, prefix: str) -> None:
                     f"{prefix}{key} is a section, expected [{prefix}{key}], got {value!r}"
                 )
             _refuse_unknown(value, hints[key], f"{prefix}{key}.")
+        elif get_origin(hints[key]) is Literal and value not in get_args(hints[key]):
+            choices = get_args(hints[key])
+            raise ConfigError(
+                f"{prefix}{key} must be one of {', '.join(choices)}, got {value!r}"
+                f"{did_you_mean(str(value), choices)}"
+            )
 
 
 def _dotted(message: str) -> str:

@@ -45,7 +45,8 @@ def test_a_recipe_file_is_read(tmp_path: Path) -> None:
         (["designer.skills=['spatial']"], r"unknown skill 'spatial'"),
         (["designer.candidates=3"], r"designer\.candidates must give every skill at least 4"),
         (["policy.lora_rank=0"], r"designer\.initial_share needs LoRA"),
-        (["policy.dtype=float16"], r"policy\.dtype: invalid enum value 'float16'"),
+        (["policy.dtype=float16"], r"policy\.dtype must be one of .*, got 'float16'"),
+        (["sandbox.require=ful"], r"must be one of none, .*got 'ful'.*did you mean 'full'"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_was_expected(
