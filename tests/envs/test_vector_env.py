@@ -150,3 +150,21 @@ def test_wrong_use_is_refused(locker: SynthEnvSpec, pool: Pool) -> None:
     for arguments in ({"num_envs": 0}, {"render_mode": "human"}, {"max_episode_steps": 0}):
         with pytest.raises(ConfigError):
             SynthVectorEnv(locker, **({"num_envs": 1} | arguments), pool=pool)  # type: ignore[arg-type]
+
+
+def test_groups_play_the_same_instance_through_every_autoreset(
+    locker: SynthEnvSpec, misbehaving: SynthEnvSpec, pool: Pool
+) -> None:
+    envs = SynthVectorEnv([misbehaving, locker], 8, group_size=2, pool=pool)
+    assert envs.spec_cards == (misbehaving, locker)
+    for seed in (30, None):
+        seeds = envs.reset(seed=seed)[1]["seed"]
+        for _ in range(9):
+            assert (seeds[0::2] == seeds[1::2]).all()
+            seeds = envs.step(("hello",) * 8)[4]["seed"]
+        assert len(set(seeds.tolist())) == 4
+    envs.close()
+    with pytest.raises(ConfigError, match="group_size"):
+        SynthVectorEnv([misbehaving, locker], 8, group_size=3, pool=pool)
+    with pytest.raises(ConfigError, match="multiple of the 2 specs"):
+        SynthVectorEnv([misbehaving, locker], 7, pool=pool)
