@@ -8,10 +8,12 @@ interpreter; anything else makes it another entry.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import stat
 import sys
 import threading
@@ -30,6 +32,10 @@ from synthgym.sandbox.protocol import MAX_CODE
 _MAX_HELD: Final = 1024
 """Entries held in memory."""
 _MAX_FILE: Final = 4 << 20
+_MAX_FILES: Final = 8192
+"""Entries kept in a folder; the oldest go when it is opened with more."""
+_KEY: Final = re.compile(r"[0-9a-f]{64}\.")
+"""How the name of an entry begins; nothing else in the folder is touched."""
 
 
 class CheckedCode(msgspec.Struct, frozen=True):
@@ -67,6 +73,8 @@ class CodeCache:
         self._held: OrderedDict[str, CheckedCode] = OrderedDict()
         self._lock = threading.Lock()
         self._folder = _private(folder) if folder is not None else None
+        if self._folder is not None:
+            _prune(self._folder)
 
     def get(self, source: str) -> CheckedCode | None:
         """Return what `source` compiles to, if it was compiled before."""
@@ -145,6 +153,16 @@ def _suffix() -> str:
 
 def _seal(key: str, body: bytes) -> str:
     return hashlib.sha256(key.encode() + b"\0" + body).hexdigest()
+
+
+def _prune(folder: Path) -> None:
+    """Forget sources, checkers and interpreters of the past."""
+    with contextlib.suppress(OSError):  # another process may be at it too
+        files = [path for path in folder.iterdir() if _KEY.match(path.name)]
+        if len(files) > _MAX_FILES:
+            files.sort(key=lambda path: path.stat().st_mtime)
+            for path in files[:-_MAX_FILES]:
+                path.unlink(missing_ok=True)
 
 
 def _private(folder: Path) -> Path:

@@ -383,3 +383,18 @@ def test_two_processes_at_once_share_a_folder(folder: Path) -> None:
     assert names == sorted(cache_key(f"{WALK}\nV = {variant}\n") for variant in variants)
     cache = CodeCache(folder)
     assert all(cache.get(f"{WALK}\nV = {variant}\n") is not None for variant in variants)
+
+
+def test_a_folder_forgets_its_oldest_entries_and_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_cache, "_MAX_FILES", 2)
+    cache = CodeCache(folder)
+    for age, source in enumerate(("three", "two", "one", "none")):
+        cache.put(source, CHECKED, lasting=True)
+        os.utime(folder / cache_key(source), (age, age))
+    (folder / "notes.txt").write_text("not ours")
+    again = CodeCache(folder)
+    found = [again.get(source) for source in ("three", "two", "one", "none")]
+    assert found == [None, None, CHECKED, CHECKED]
+    assert (folder / "notes.txt").exists()
