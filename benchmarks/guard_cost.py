@@ -9,6 +9,7 @@ guards on attribute writes, its renamed names, its explicit imports. See README.
 from __future__ import annotations
 
 import argparse
+import ast
 import gc
 import platform
 import random
@@ -23,7 +24,9 @@ from typing import Any
 from synthgym import Snapshot
 from synthgym.registry import bundled_root
 from synthgym.sandbox.compile import compile_source
+from synthgym.sandbox.composing import compose
 from synthgym.sandbox.runtime import Runtime
+from synthgym.spec import EnvRecord
 
 _CLUTTER = ("", "help", "no such command", "go north 1 2 3")
 """Played in every episode between the steps of a solution: refusals are what a policy under training meets most."""
@@ -74,17 +77,18 @@ class Cost:
     guarded_resets: float
 
 
-def plain_side(source: str, entry: str) -> Side:
+def plain_side(record: EnvRecord) -> Side:
     """The environment in plain Python; the bundled sources are ours and were reviewed."""
     module = types.ModuleType("env")
     sys.modules["env"] = module  # where `dataclasses` looks a class' module up
-    exec(compile(source, "<plain>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 (see above)
-    return Side(module.__dict__[entry](), random.seed)
+    tree = compose(ast.parse(record.source), record.base)
+    exec(compile(tree, "<plain>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 (see above)
+    return Side(module.__dict__[record.entry](), random.seed)
 
 
-def guarded_side(source: str) -> Side:
+def guarded_side(record: EnvRecord) -> Side:
     """The environment under the policy."""
-    code = compile_source(source).code
+    code = compile_source(record.source, base=record.base).code
     if code is None:
         raise SystemExit("a bundled source is refused by the policy")
     runtime = Runtime()
@@ -118,12 +122,12 @@ def _until_done(side: Side, seed: int, actions: list[str]) -> tuple[str, ...]:
     return tuple(actions)
 
 
-def measure(source: str, entry: str, episodes: int, rounds: int) -> Cost:
+def measure(record: EnvRecord, episodes: int, rounds: int) -> Cost:
     """Interleaved rounds of both sides, after a check that they give the same."""
-    plain, guarded = plain_side(source, entry), guarded_side(source)
+    plain, guarded = plain_side(record), guarded_side(record)
     played = episodes_of(plain, episodes)
     if plain.play(played) != guarded.play(played):
-        raise SystemExit(f"{entry}: plain Python and the policy do not give the same")
+        raise SystemExit(f"{record.entry}: plain Python and the policy do not give the same")
     times: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
     order = [0, 1]
     rng = random.Random(0)
@@ -157,7 +161,7 @@ def main() -> int:
     costs = []
     for entry in snapshot:
         record = snapshot.spec(entry.digest).record
-        cost = measure(record.source, record.entry, options.episodes, options.rounds)
+        cost = measure(record, options.episodes, options.rounds)
         costs.append(cost)
         _print_row(entry.env_id.split("/")[-1], cost)
     total = Cost(*(sum(getattr(cost, name) for cost in costs) for name in Cost.__slots__))

@@ -72,7 +72,7 @@ import sys
 from synthgym import Pool, validate
 with Pool() as pool:
     report = validate(sys.stdin.read(), pool=pool)
-print("accepted" if not report.findings else report.findings)
+print("accepted" if report.ok else report.findings)
 """
 
 
@@ -102,7 +102,7 @@ def pipeline_recycled(workload: Workload) -> None:
     with Pool(sources_per_worker=PER_WORKER) as pool:
         for source in workload.sources:
             report = validate(source, pool=pool)
-            if report.findings:
+            if not report.ok:
                 raise RuntimeError(f"our own workload is refused: {report.findings}")
 
 

@@ -57,9 +57,9 @@ BROKEN = (SOURCE.replace("import random", "import os"), SOURCE.replace("1.0 - se
 def main(folder: Path) -> None:
     for broken in BROKEN:
         for finding in synthgym.validate(broken).findings:
-            print(f"refused: {finding}\n  {finding.reason.explanation}")
+            print(f"refused: {finding}\n  {finding.reason.explanation} {finding.reason.remedy}")
     report = synthgym.validate(SOURCE)
-    print(f"accepted: {report.ok}; the random agent won {report.random_wins} of its episodes")
+    print(f"accepted: {report.ok}; won by agents that understand nothing: {dict(report.wins)}")
     spec = synthgym.SynthEnvSpec(record=report.record, name="Vault", skills=("optimisation",))
 
     env = synthgym.HintWrapper(synthgym.SynthEnv(spec))

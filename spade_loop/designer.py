@@ -169,8 +169,8 @@ class Designer:
             return Admission(candidate, None)
         report = validate(draft.source, pool=pool, seeds=self._config.validation.seeds)
         if report.record is None or not report.ok:
-            codes = sorted(str(reason) for reason in report.reasons)
-            detail = "; ".join(finding.detail for finding in report.findings[:3])
+            codes = sorted(str(finding.reason) for finding in report.refusals)
+            detail = "; ".join(finding.detail for finding in report.refusals[:3])
             return Admission(
                 candidate.settled(Outcome.REFUSED, *codes, detail=detail), report.to_json()
             )

@@ -9,7 +9,15 @@ from spade_loop.completers import Dialogue, Sampler
 from spade_loop.config import AgentConfig
 from spade_loop.prompts import load_prompt
 from spade_loop.types import Arm, Completion, StopReason, Trajectory, Turn
-from synthgym.envs import HintWrapper, ParseStatus, SynthEnv, parse_action
+from synthgym.envs import (
+    GAME_FORMATS,
+    TOOL_FORMATS,
+    ActionFormat,
+    HintWrapper,
+    ParseStatus,
+    SynthEnv,
+    parse_action,
+)
 from synthgym.errors import EnvFaultError
 from synthgym.sandbox import EnvFault, FaultKind, Pool
 from synthgym.spec import SynthEnvSpec
@@ -84,8 +92,13 @@ class Player:
     def __init__(self, config: AgentConfig, pool: Pool) -> None:
         self._config = config
         self._pool = pool
-        self._prompt = load_prompt("agent")
-        self._no_box = load_prompt("agent_no_box").messages[0].content
+        self._prompts = {
+            tools: load_prompt("agent_tools" if tools else "agent") for tools in (False, True)
+        }
+        self._reminders = {
+            tools: load_prompt("agent_no_call" if tools else "agent_no_box").messages[0].content
+            for tools in (False, True)
+        }
 
     def play(
         self,
@@ -125,7 +138,7 @@ class Player:
             episode.fault = EnvFault(FaultKind(error.kind), error.call, str(error))
             return
         episode.prompt_ids = sampler.chat.prompt(
-            self._prompt.render(observation=episode.observation)
+            self._prompts[_has_tools(episode.play.spec)].render(observation=episode.observation)
         )
         if len(episode.prompt_ids) + self._config.turn_tokens > self._config.context:
             episode.stop = StopReason.CONTEXT
@@ -181,11 +194,11 @@ class Player:
         return chunks
 
     def _step(self, episode: _Episode, reply: str) -> None:
-        """Let one reply act. A reply without a usable box does not reach the environment; the turn counts."""
-        parsed = parse_action(reply)
+        """Let one reply act. A reply without a usable action does not reach the environment; the turn counts."""
+        parsed = parse_action(reply, formats_of(episode.play.spec))
         shown = episode.observation
         if parsed.status is not ParseStatus.OK:
-            episode.observation = self._no_box
+            episode.observation = self._reminders[_has_tools(episode.play.spec)]
             episode.turns.append(Turn(shown, reply, "", str(parsed.status), 0.0))
             return
         observation, reward, terminated, truncated, info = episode.env.step(parsed.action)
@@ -201,6 +214,15 @@ class Player:
             episode.stop = StopReason.SUCCESS if episode.success else StopReason.FAILURE
         elif truncated:
             episode.stop = StopReason.TURNS
+
+
+def _has_tools(spec: SynthEnvSpec) -> bool:
+    return spec.record.action_format == "tools"
+
+
+def formats_of(spec: SynthEnvSpec) -> tuple[ActionFormat, ...]:
+    """In which forms an environment's actions are looked for in a reply."""
+    return TOOL_FORMATS if _has_tools(spec) else GAME_FORMATS
 
 
 def _batches(episodes: Sequence[_Episode], rows: int) -> list[list[_Episode]]:

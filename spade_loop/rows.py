@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from spade_loop.batch import RoleSummary
 from spade_loop.designer import Admission
 from spade_loop.measurement import Measured
 from spade_loop.types import JsonRow, Outcome, Role, Trajectory
+from synthgym.envs import ParseStatus
 
 
 class Reported(Protocol):
@@ -57,6 +58,14 @@ def metrics_row(
                 [t.episode_return for m in measured for t in m.hinted if t.fault is None]
             ),
         },
+        "turns": {
+            "plain": sum(len(t.turns) for m in measured for t in m.plain),
+            "hinted": sum(len(t.turns) for m in measured for t in m.hinted),
+        },
+        "parse_failures": {
+            "plain": parse_failures(t for m in measured for t in m.plain),
+            "hinted": parse_failures(t for m in measured for t in m.hinted),
+        },
         "regret": {
             "mean": _mean([r.value for r in regrets]),
             "standard_error": _pooled_error([r.standard_error for r in regrets]),
@@ -64,6 +73,13 @@ def metrics_row(
         "roles": {str(role): summary.to_json() for role, summary in summaries.items()},
         "update": step.to_json(),
     }
+
+
+def parse_failures(trajectories: Iterable[Trajectory]) -> dict[str, int]:
+    """Turns whose reply held no usable action, by parse status."""
+    statuses = Counter(turn.status for t in trajectories for turn in t.turns)
+    del statuses[ParseStatus.OK]
+    return dict(sorted(statuses.items()))
 
 
 def design_rows(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from synthgym.contract import BASE, CONTRACT_VERSION, MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
+from synthgym.contract import BASE, CONTRACT_VERSION, MAX_TURNS, MIN_TURNS, max_source_bytes
 from synthgym.errors import ConfigError, SnapshotError
 from synthgym.ids import EnvId, check_digest, is_name, pinned_id
 
@@ -73,10 +73,17 @@ class EnvRecord:
 
     def __post_init__(self) -> None:
         size = len(self.source.encode("utf-8", "surrogatepass"))
-        if size > MAX_SOURCE_BYTES:
-            raise ConfigError(f"source must be at most {MAX_SOURCE_BYTES} bytes, got {size}")
+        if size > max_source_bytes(self.base):
+            raise ConfigError(
+                f"source must be at most {max_source_bytes(self.base)} bytes, got {size}"
+            )
         if not MIN_TURNS <= self.max_turns <= MAX_TURNS:
             raise ConfigError(f"max_turns must be {MIN_TURNS}..{MAX_TURNS}, got {self.max_turns}")
+
+    @property
+    def reward_floor(self) -> float:
+        """The least that the running sum of rewards may come to."""
+        return self.reward_min_u / 1e6
 
     @property
     def digest(self) -> str:

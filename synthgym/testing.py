@@ -1,4 +1,8 @@
-"""A conformance kit: for tests of environments, snapshots and code that plays them."""
+"""A conformance kit: for tests of environments, snapshots and code that plays them.
+
+The agents need no model. They play any `SynthEnv`, bare or in wrappers, an episode at a time; to measure
+an environment with many of them, `synthgym.calibration` plays the same agents in batches.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,12 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
+from synthgym.agents import Agent, scripted
+from synthgym.calibration import DEFAULT_BUDGET, Plan, Search, Tried, agent_of
 from synthgym.contract import REWARD_TOLERANCE
 from synthgym.envs import SynthEnv
 from synthgym.envs.episode import Transition
+from synthgym.envs.synth_env import SavedState
 from synthgym.errors import ResetNeeded
 from synthgym.spec import SynthEnvSpec
 
@@ -26,14 +33,116 @@ class ScriptedAgent:
 
     def play(self, env: gymnasium.Env[str, str], seed: int) -> list[Transition]:
         """Reset with `seed` and play until the episode or the list ends; every transition."""
-        env.reset(seed=seed)
-        transitions: list[Transition] = []
-        for action in self.actions:
-            transition = Transition(*_plain(env.step(action)))
-            transitions.append(transition)
-            if transition.terminated or transition.truncated:
-                break
-        return transitions
+        return _play(env, seed, scripted(self.actions))
+
+
+@dataclass(frozen=True, slots=True)
+class NullAgent:
+    """Sends an empty action every turn. What it wins is won by waiting."""
+
+    def play(self, env: gymnasium.Env[str, str], seed: int) -> list[Transition]:
+        """Reset with `seed` and play until the episode ends; every transition."""
+        return _play(env, seed, agent_of("null", seed))
+
+
+@dataclass(frozen=True, slots=True)
+class RandomAgent:
+    """Sends random words of what it sees."""
+
+    seed: int = 0
+    """Another one chooses other words on the same instance."""
+
+    def play(self, env: gymnasium.Env[str, str], seed: int) -> list[Transition]:
+        """Reset with `seed` and play until the episode ends; every transition."""
+        return _play(env, seed, agent_of("random", seed, self.seed))
+
+
+@dataclass(frozen=True, slots=True)
+class ScraperAgent:
+    """Sends commands that it finds in what it sees, at random. What it wins is won by luck."""
+
+    seed: int = 0
+    """Another one chooses other commands on the same instance."""
+
+    def play(self, env: gymnasium.Env[str, str], seed: int) -> list[Transition]:
+        """Reset with `seed` and play until the episode ends; every transition."""
+        return _play(env, seed, agent_of("scraper", seed, self.seed))
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessAgent:
+    """Plays the environment's own `solution()`."""
+
+    def play(self, env: gymnasium.Env[str, str], seed: int) -> list[Transition]:
+        """Reset with `seed` and play until the episode or the solution ends; every transition."""
+        core = _core(env)
+        core.reset(seed=seed)
+        return _play(env, seed, scripted(core.solution()))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAgent:
+    """Searches the instance breadth first over the commands that it is offered, then plays what it found.
+
+    It takes moves back (`save_state`, `restore_state`), so it needs neither foresight nor memory, and
+    guesses cost it nothing but steps. States that look the same count as one.
+    """
+
+    budget: int = DEFAULT_BUDGET
+    """Steps that it may try; a plan of n actions costs n of them."""
+
+    def find(self, env: gymnasium.Env[str, str], seed: int) -> Search:
+        """Search the instance of `seed`: `Search.won` and `Search.plan` say what was found.
+
+        The environment inside of the wrappers is searched; what they add is not seen.
+        """
+        core = _core(env)
+        first, _ = core.reset(seed=seed)
+        search = Search(first, budget=self.budget)
+        known: dict[Plan, tuple[SavedState, float]] = {(): (core.save_state(), 0.0)}
+        while plans := search.tries(1):
+            (plan,) = plans
+            state, paid = known[plan[:-1]]
+            core.restore_state(state)
+            tried = _tried(core.step(plan[-1]), paid)
+            if search.take(plan, tried):
+                known[plan] = (core.save_state(), tried.paid)
+        return search
+
+    def play(self, env: gymnasium.Env[str, str], seed: int) -> list[Transition]:
+        """Search, reset with `seed` and play the plan that wins, or else that was paid most."""
+        return _play(env, seed, scripted(self.find(env, seed).plan))
+
+
+def _play(env: gymnasium.Env[str, str], seed: int, agent: Agent) -> list[Transition]:
+    """Reset and play until the episode ends or the agent has nothing more to say."""
+    observation, _ = env.reset(seed=seed)
+    transitions: list[Transition] = []
+    while (action := agent(observation)) is not None:
+        transition = Transition(*_plain(env.step(action)))
+        transitions.append(transition)
+        if transition.terminated or transition.truncated:
+            break
+        observation = transition.observation
+    return transitions
+
+
+def _tried(last: Transition, paid: float) -> Tried:
+    """What a step came to that was paid `paid` before."""
+    return Tried(
+        last.observation,
+        paid + last.reward,
+        won=last.info["success"],
+        done=last.terminated or last.truncated,
+        failed="fault" in last.info,
+    )
+
+
+def _core(env: gymnasium.Env[str, str]) -> SynthEnv:
+    core = env.unwrapped
+    _require(isinstance(core, SynthEnv), f"expected a SynthEnv inside, got {type(core).__name__}")
+    assert isinstance(core, SynthEnv)
+    return core
 
 
 def check_synth_env(
@@ -54,8 +163,7 @@ def check_synth_env(
         finally:
             env.close()
         return
-    env = target.unwrapped  # type: ignore[assignment]  # checked on the next line
-    _require(isinstance(env, SynthEnv), f"expected a SynthEnv inside, got {type(env).__name__}")
+    env = _core(target)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env)

@@ -42,7 +42,8 @@ from synthgym.registry.manifest import Manifest, parse_json
 from synthgym.sandbox import FaultKind, isolation
 from synthgym.sandbox.names import MODULES
 from synthgym.spec import EnvRecord, Limits, SynthEnvSpec
-from synthgym.validation import Reason, validate
+from synthgym.validation import Reason, Severity, validate
+from synthgym.validation.gates import GATES, STATIC_GATE
 
 ROOT = Path(__file__).parents[1]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -116,9 +117,15 @@ def test_a_snippet_runs(snippet: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_environment_of_the_docs_meets_the_contract() -> None:
-    report = validate(block("docs/environments.md", "environment"))
-    assert report.ok, report.findings
+@pytest.mark.parametrize("marker", ["environment", "tool environment"])
+def test_an_environment_of_the_docs_meets_the_contract(marker: str) -> None:
+    report = validate(block("docs/environments.md", marker))
+    assert report.findings == (), [str(finding) for finding in report.findings]
+
+
+def test_the_table_of_gates_is_that_of_the_code() -> None:
+    names = [STATIC_GATE, *(gate.name for gate in GATES)]
+    assert list(table("docs/validation.md", "gates")) == names
 
 
 # --- commands ---
@@ -225,8 +232,12 @@ def test_the_page_of_commands_has_every_option_and_no_other(name: str, command: 
 
 
 def test_the_table_of_reasons_is_that_of_the_code() -> None:
-    expected = {str(reason): reason.explanation for reason in Reason}
-    assert table("docs/environments.md", "reasons") == expected
+    mark = {Severity.REFUSED: "", Severity.WARNING: " **Warning.**"}
+    expected = [
+        f"| `{reason}` | {reason.explanation}{mark[reason.severity]} | {reason.remedy} |"
+        for reason in Reason
+    ]
+    assert after("docs/reasons.md", "reasons").strip().splitlines()[2:] == expected
 
 
 def test_the_modules_and_limits_are_those_of_the_code() -> None:

@@ -115,3 +115,11 @@ def test_the_loop_runs_with_a_model_a_corpus_and_a_snapshot_of_ones_own(
     assert "synthgym/Locker-v0" in {episode["env_id"] for episode in episodes}
     assert Snapshot.open(out / "snapshot").verify() == ()
     assert (out / "report.html").is_file()
+
+
+def test_an_environment_with_tools_is_played_through_the_replies_of_a_model() -> None:
+    printed = run("tool_environment.py")
+    assert "no-action: " in printed
+    assert "<function=" in printed
+    assert printed.count("-> ok: ") == 13
+    assert printed.endswith("won in 14 turns\n")

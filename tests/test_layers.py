@@ -18,13 +18,14 @@ LAYERS = {
     "synthgym": (
         "cli testing",
         "registration",
+        "audit calibration",
         "registry",
         "validation",
         "envs memory",
         "sandbox",
-        "spec spaces atomic",
-        "ids contract",
-        "errors",
+        "spec spaces atomic agents",
+        "ids contract tool_schemas",
+        "errors preludes",
     ),
     "spade_loop": (
         "__main__",

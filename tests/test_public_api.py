@@ -13,9 +13,9 @@ SIGNATURES = {
         "autoreset_mode=<AutoresetMode.NEXT_STEP: 'NextStep'>, group_size=1, pool=None)"
     ),
     "HintWrapper": "(env, level=2)",
-    "parse_action": "(reply)",
+    "parse_action": "(reply, formats=None)",
     "register_snapshot": "(snapshot)",
-    "validate": "(source, *, pool=None, seeds=20, limits=None)",
+    "validate": "(source, *, pool=None, seeds=20, limits=None, dialect='program')",
     "Pool": (
         "(*, max_workers=32, sources_per_worker=1, require=None, max_strikes=3, hash_seed=0, "
         "code_cache=None)"

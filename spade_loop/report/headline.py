@@ -31,6 +31,7 @@ def headline(run: Run) -> tuple[str, ...]:
     sentences = [
         begin + designs_sentence(outcomes(run.metrics)),
         rates_sentence(run.metrics),
+        parsing_sentence(run.metrics),
         regret_sentence(run.metrics),
         *cautions(run),
         NO_CLAIM,
@@ -64,6 +65,19 @@ def rates_sentence(metrics: Sequence[MetricsRow]) -> str:
         f"The agent solved {percent(sum(plain) / len(plain))} of the episodes without the hint and "
         f"{percent(sum(hinted) / len(hinted))} with it, averaged over {count(len(plain), 'iteration')}."
     )
+
+
+def parsing_sentence(metrics: Sequence[MetricsRow]) -> str:
+    """The share of turns that held no usable action, and the most frequent reason; nothing when all held one."""
+    turns = sum(number for row in metrics for number in row.turns.values())
+    failures: Counter[str] = Counter()
+    for row in metrics:
+        for by_status in row.parse_failures.values():
+            failures.update(by_status)
+    if not turns or not failures.total():
+        return ""
+    status, _ = max(failures.items(), key=lambda item: (item[1], item[0]))
+    return f"{percent(failures.total() / turns)} of the agent's turns held no usable action, most often {status}."
 
 
 def regret_sentence(metrics: Sequence[MetricsRow]) -> str:

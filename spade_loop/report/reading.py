@@ -70,6 +70,8 @@ class MetricsRow(msgspec.Struct, frozen=True, kw_only=True):
     played: int = 0
     faulty: int = 0
     solve_rate: Arms = Arms()
+    turns: dict[str, int] = msgspec.field(default_factory=dict)
+    parse_failures: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     regret: MeanRegret = MeanRegret()
     roles: dict[str, RoleNumbers] = msgspec.field(default_factory=dict)
     update: UpdateNumbers = UpdateNumbers()

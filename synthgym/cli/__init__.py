@@ -15,7 +15,7 @@ from synthgym.errors import SynthGymError
 USER_ERROR: Final = 2
 """Exit code of a mistake on the command line, or of something that could not be done."""
 REFUSED: Final = 1
-"""Exit code of `validate` when a source is refused, and of `isolation` below the required level."""
+"""Exit code of `validate` and `audit` when a source is refused, and of `isolation` below the required level."""
 
 app = typer.Typer(
     name="synthgym",
@@ -76,16 +76,81 @@ def play(
 @app.command()
 def validate(
     paths: Annotated[list[Path], typer.Argument(help="Source files.")],
-    explain: Annotated[bool, typer.Option("--explain", help="Say what each code means.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say how to see each finding again.")
+    ] = False,
     json: JsonOption = False,
     against: Annotated[
         Path | None, typer.Option(help="Snapshot to compare with: duplicates are refused.")
     ] = None,
+    dialect: Annotated[str, typer.Option(help="program, spade or auto.")] = "program",
 ) -> None:
     """Check source files against the contract. Exit code 1 when one is refused."""
     from synthgym.cli.validate_command import run
 
-    if not run(paths, against, explain=explain, as_json=json):
+    if not run(paths, against, dialect, explain=explain, as_json=json):
+        raise typer.Exit(REFUSED)
+
+
+@app.command()
+def calibrate(  # noqa: PLR0913 (one parameter for each option)
+    env_ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ENV_ID", help="Ids, names or digests; all unless given."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Instances that each agent plays.")] = 100,
+    agents: Annotated[
+        str, typer.Option(help="Which agents, with commas between.")
+    ] = "null,random,scraper,search,witness",
+    budget: Annotated[int, typer.Option(min=1, help="Steps of the search, an instance.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="The first instance.")] = 0,
+    write: Annotated[
+        bool, typer.Option("--write", help="Note the figures in the snapshot.")
+    ] = False,
+    json: JsonOption = False,
+    snapshot: SnapshotOption = None,
+) -> None:
+    """Measure how agents that know no language fare: solve rates, returns, turns."""
+    from synthgym.cli.calibrate_command import Settings, run
+
+    settings = Settings(
+        episodes=episodes,
+        first_seed=seed,
+        agents=tuple(name.strip() for name in agents.split(",")),
+        search_budget=budget,
+    )
+    run(snapshot, env_ids or (), settings, write=write, as_json=json)
+
+
+@app.command()
+def audit(  # noqa: PLR0913 (one parameter an option)
+    paths: Annotated[
+        list[Path], typer.Argument(help="Folders, snapshots, .py, .jsonl or .jsonl.gz files.")
+    ],
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that validate; one a CPU unless given.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page for people here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File of rows; <name>.audit.jsonl here unless given.")
+    ] = None,
+    json: JsonOption = False,
+    dialect: Annotated[str, typer.Option(help="auto, program or spade.")] = "auto",
+    seeds: Annotated[int, typer.Option(help="Instances that each source is tried on.")] = 20,
+    limit: Annotated[int | None, typer.Option(help="Audit the first so many only.")] = None,
+    require: Annotated[
+        str | None, typer.Option(help="Isolation below which nothing is run: full, partial, ...")
+    ] = None,
+) -> None:
+    """Validate every source in folders that others wrote. Exit code 1 when one is not fine."""
+    from synthgym.audit import AuditSettings
+    from synthgym.cli.audit_command import run
+    from synthgym.sandbox.oversight import known_level
+
+    settings = AuditSettings(
+        dialect=dialect, seeds=seeds, workers=workers, require=known_level(require)
+    )
+    if not run(paths, settings, limit, out, html, as_json=json):
         raise typer.Exit(REFUSED)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from synthgym.cli.entries import open_snapshot
 from synthgym.cli.output import print_json, print_table
-from synthgym.contract import SKILLS
+from synthgym.contract import SKILLS, TOOL_SKILLS
 from synthgym.errors import ConfigError
 from synthgym.ids import did_you_mean
 
@@ -15,7 +15,7 @@ def run(path: Path | None, skill: str | None, *, as_json: bool) -> None:
     """Print the entries of a snapshot, those of one skill when it is given."""
     entries = list(open_snapshot(path))
     if skill is not None:
-        known = set(SKILLS).union(*(entry.skills for entry in entries))
+        known = set(SKILLS).union(TOOL_SKILLS, *(entry.skills for entry in entries))
         if skill not in known:
             raise ConfigError(
                 f"unknown skill {skill!r}{did_you_mean(skill, known)}; "

@@ -8,7 +8,7 @@ from typing import Final
 
 from synthgym.cli.entries import find_entry, open_snapshot
 from synthgym.cli.output import print_text
-from synthgym.envs import SynthEnv
+from synthgym.envs import SynthEnv, parse_action
 from synthgym.envs.episode import Transition
 
 _HELP: Final = "(type a command; :hint shows the hint, :quit leaves)"
@@ -40,12 +40,19 @@ def _play(env: SynthEnv) -> None:
         if command.startswith(":"):
             print_text(f"{command!r} is not one of mine. {_HELP}")
             continue
-        transition = env.step(command)
+        transition = env.step(_action(env, command))
         paid += transition.reward
         print_text(transition.observation)
         if transition.terminated or transition.truncated:
             print_text(_ending(transition, paid))
             return
+
+
+def _action(env: SynthEnv, command: str) -> str:
+    """The command; where the environment takes calls, the call that it spells as a model would."""
+    if env.spec_card.record.action_format != "tools":
+        return command
+    return parse_action(command, "tools").action or command
 
 
 def _read_command() -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from synthgym.cli.entries import find_entry, open_snapshot
 from synthgym.cli.output import print_json, print_table, print_text
@@ -36,6 +38,22 @@ def _rows(spec: SynthEnvSpec) -> list[tuple[str, str]]:
         ("document", " ".join((origin.document_id, origin.document_license)).strip()),
         ("parent", origin.parent),
         ("hint", spec.hint or ""),
-        ("metrics", ", ".join(f"{name} {value}" for name, value in sorted(spec.metrics.items()))),
+        ("metrics", ", ".join(_metrics(spec.metrics))),
+        ("agents", ", ".join(_solve_rates(spec.metrics))),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _metrics(metrics: Mapping[str, Any]) -> list[str]:
+    return [f"{name} {value}" for name, value in sorted(metrics.items()) if name != "agents"]
+
+
+def _solve_rates(metrics: Mapping[str, Any]) -> list[str]:
+    """How often each agent that was calibrated wins."""
+    agents = metrics.get("agents")
+    scores = agents.items() if isinstance(agents, dict) else ()
+    return [
+        f"{name} {score['solve_rate']}"
+        for name, score in scores
+        if isinstance(score, dict) and "solve_rate" in score
+    ]

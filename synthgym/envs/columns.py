@@ -34,9 +34,11 @@ class Outcome(NamedTuple):
 class EpisodeColumns:
     """Where each of several episodes stands. One element a sub-environment."""
 
-    def __init__(self, max_turns: NDArray[np.int64]) -> None:
+    def __init__(self, max_turns: NDArray[np.int64], floors: NDArray[np.float64]) -> None:
         count = len(max_turns)
         self.max_turns = max_turns
+        self.floors = floors
+        """Least running sums of rewards that the records declare."""
         self.seeds = np.zeros(count, dtype=np.int64)
         self.turns = np.zeros(count, dtype=np.int64)
         self.paid = np.zeros(count, dtype=np.float64)
@@ -76,7 +78,7 @@ class EpisodeColumns:
         truncated = (flags & TRUNCATED) != 0
         total = self.paid[rows] + rewards
         broken = (
-            (total < -REWARD_TOLERANCE)
+            (total < self.floors[rows] - REWARD_TOLERANCE)
             | (total > 1.0 + REWARD_TOLERANCE)
             | ((total >= 1.0 - REWARD_TOLERANCE) & ~terminated)
         )
@@ -84,7 +86,10 @@ class EpisodeColumns:
         if broken.any():
             for row in np.flatnonzero(broken).tolist():
                 problem = reward_problem(
-                    float(self.paid[rows[row]]), float(rewards[row]), bool(terminated[row])
+                    float(self.paid[rows[row]]),
+                    float(rewards[row]),
+                    bool(terminated[row]),
+                    float(self.floors[rows[row]]),
                 )
                 if row not in faults and problem is not None:
                     faults[row] = EnvFault(FaultKind.BAD_VALUE, "step", problem.value)

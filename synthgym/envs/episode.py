@@ -51,6 +51,8 @@ class Episode:
     done: bool = False
     success: bool = False
     fault: EnvFault | None = None
+    floor: float = 0.0
+    """Least running sum of rewards that its record declares."""
 
     def info(self, env_info: Mapping[str, Any]) -> Info:
         """The supervisor's keys, and the environment's own under `env`; a new object each time."""
@@ -65,9 +67,11 @@ class Episode:
         return info
 
 
-def begin(seed: int, max_turns: int, result: ResetResult) -> tuple[Episode, Info]:
+def begin(
+    seed: int, max_turns: int, result: ResetResult, floor: float = 0.0
+) -> tuple[Episode, Info]:
     """The episode that a successful `reset` starts, and its info."""
-    episode = Episode(seed, max_turns, result.observation)
+    episode = Episode(seed, max_turns, result.observation, floor=floor)
     return episode, episode.info(result.info)
 
 
@@ -80,7 +84,7 @@ def advance(episode: Episode, result: StepResult | EnvFault) -> tuple[Episode, T
     """
     turn = episode.turn + 1
     if isinstance(result, StepResult):
-        problem = reward_problem(episode.paid, result.reward, result.terminated)
+        problem = reward_problem(episode.paid, result.reward, result.terminated, episode.floor)
         if problem is not None:
             result = EnvFault(FaultKind.BAD_VALUE, "step", problem.value)
     if isinstance(result, EnvFault):
@@ -92,6 +96,7 @@ def advance(episode: Episode, result: StepResult | EnvFault) -> tuple[Episode, T
             episode.paid,
             done=True,
             fault=result,
+            floor=episode.floor,
         )
         return failed, Transition(episode.observation, 0.0, False, True, failed.info({}))
     paid = episode.paid + result.reward
@@ -104,17 +109,23 @@ def advance(episode: Episode, result: StepResult | EnvFault) -> tuple[Episode, T
         paid,
         done=result.terminated or truncated,
         success=result.terminated and paid >= 1.0 - REWARD_TOLERANCE,
+        floor=episode.floor,
     )
     info = after.info(result.info)
     return after, Transition(result.observation, result.reward, result.terminated, truncated, info)
 
 
-def reward_problem(paid: float, reward: float, terminated: bool) -> RewardProblem | None:
-    """How `reward` on top of `paid` breaks the contract, or None when it does not."""
+def reward_problem(
+    paid: float, reward: float, terminated: bool, floor: float = 0.0
+) -> RewardProblem | None:
+    """How `reward` on top of `paid` breaks the contract, or None when it does not.
+
+    The running sum lies in [`floor`, 1]. The contract has 0; another dialect may go lower.
+    """
     if not math.isfinite(reward):
         return RewardProblem.NOT_FINITE
     total = paid + reward
-    if not -REWARD_TOLERANCE <= total <= 1.0 + REWARD_TOLERANCE:
+    if not floor - REWARD_TOLERANCE <= total <= 1.0 + REWARD_TOLERANCE:
         return RewardProblem.OUT_OF_RANGE
     if total >= 1.0 - REWARD_TOLERANCE and not terminated:
         return RewardProblem.FULL_WITHOUT_END

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import gymnasium
 
-from synthgym.contract import BASE, DEFAULT_HINT_LEVEL, HINT_LEVELS, MAX_ACTION_CHARS
+from synthgym.contract import (
+    ACTION_FORMATS,
+    BASES,
+    DEFAULT_HINT_LEVEL,
+    HINT_LEVELS,
+    MAX_ACTION_CHARS,
+)
 from synthgym.envs.episode import Episode, Info, Transition, advance, begin, cut_action
 from synthgym.envs.rendering import render_reset, render_transcript, render_turn
 from synthgym.errors import ConfigError, EnvFaultError, ResetNeeded
@@ -95,6 +102,21 @@ class SynthEnv(gymnasium.Env[str, str]):
             raise self._fault_error(actions, episode.seed)
         return actions
 
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """The tools as OpenAI function schemas; empty for an environment without tools.
+
+        `EnvFaultError` when the source cannot be loaded.
+        """
+        loaded = self._open_session().load()
+        if isinstance(loaded, EnvFault):
+            raise EnvFaultError(
+                f"{self._card.env_id} failed to load: {loaded.kind}: {loaded.detail}",
+                kind=str(loaded.kind),
+                call=loaded.call,
+            )
+        return loaded.tools
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
@@ -179,7 +201,9 @@ class SynthEnv(gymnasium.Env[str, str]):
         return self._begin(seed, result)
 
     def _begin(self, seed: int, result: ResetResult) -> tuple[str, Info]:
-        self._episode, info = begin(seed, self._card.record.max_turns, result)
+        self._episode, info = begin(
+            seed, self._card.record.max_turns, result, self._card.record.reward_floor
+        )
         self._first_observation = result.observation
         self._turns = []
         self._show(render_reset(seed, result.observation))
@@ -217,8 +241,10 @@ def check_playable(spec: SynthEnvSpec) -> None:
             f"expected a SynthEnvSpec, got {type(spec).__name__}; "
             "gymnasium.make() takes an id, Snapshot.spec() gives the spec of a digest"
         )
-    if spec.record.base != BASE or spec.record.action_format != "raw":
+    expected = ACTION_FORMATS.get(spec.record.base)
+    if spec.record.action_format != expected:
         raise ConfigError(
-            f"{spec.env_id} has base {spec.record.base!r} "
-            f"and actions {spec.record.action_format!r}; this version plays {BASE!r} with 'raw' actions"
+            f"{spec.env_id} has base {spec.record.base!r} and actions "
+            f"{spec.record.action_format!r}; this version plays "
+            f"{', '.join(f'{base} with {ACTION_FORMATS[base]} actions' for base in BASES)}"
         )

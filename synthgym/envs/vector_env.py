@@ -83,7 +83,10 @@ class SynthVectorEnv(VectorEnv[Texts, Sequence[str], NDArray[Any]]):
         self._streams = [np_random()[0] for _ in range(num_envs)]
         turns = [card.record.max_turns for card in self._card_of]
         limit = max_episode_steps if max_episode_steps is not None else max(turns)
-        self._episodes = EpisodeColumns(np.minimum(np.array(turns, dtype=np.int64), limit))
+        self._episodes = EpisodeColumns(
+            np.minimum(np.array(turns, dtype=np.int64), limit),
+            np.array([card.record.reward_floor for card in self._card_of], dtype=np.float64),
+        )
         self._transcripts: list[tuple[str, list[tuple[str, Transition]]]] = [("", [])] * num_envs
 
     @property

@@ -9,13 +9,14 @@ Nothing is written unless everything is fine, and the manifest comes last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from synthgym.atomic import write_file
-from synthgym.contract import SKILLS
+from synthgym.contract import SKILLS, TOOL_SKILLS
 from synthgym.errors import ConfigError, SnapshotError
 from synthgym.ids import did_you_mean, is_name
 from synthgym.registry.layout import (
@@ -35,9 +36,9 @@ from synthgym.registry.store import (
     make_entry,
     make_manifest,
 )
-from synthgym.registry.verify import read_manifest
+from synthgym.registry.verify import read_manifest, read_spec
 from synthgym.sandbox import Pool
-from synthgym.spec import Provenance, SynthEnvSpec, sha256_digest
+from synthgym.spec import JsonObject, Provenance, SynthEnvSpec, sha256_digest
 from synthgym.validation import validate
 
 DEFAULT_NAME: Final = "bundled"
@@ -62,13 +63,15 @@ def build_bundled(
     The version stays that of the manifest that is there, or 0.1.0. `SnapshotError` lists every
     environment that is not fine, and then nothing was written; it is raised too when an id that
     the old manifest names would stand for another content, unless `force` (for work on
-    environments that nobody was given yet). The same sources give the same bytes.
+    environments that nobody was given yet). Metrics stay with the content that they were measured
+    of. The same sources and metrics give the same bytes.
     """
+    metrics = _metrics(root)
     built: list[_Built] = []
     problems: list[str] = []
     for name, number in _folders(root):
         try:
-            built.append(_build_env(root, name, number, pool))
+            built.append(_build_env(root, name, number, metrics, pool))
         except (SnapshotError, ConfigError) as error:
             problems.append(str(error))
     if problems:
@@ -106,7 +109,26 @@ def _folders(root: Path) -> list[tuple[str, int]]:
     return found
 
 
-def _build_env(root: Path, name: str, version: int, pool: Pool | None) -> _Built:
+def _metrics(root: Path) -> dict[str, JsonObject]:
+    """What is noted of the environments, by digest. What is not as the manifest promises is left out."""
+    try:
+        manifest = read_manifest(root)
+    except SnapshotError:  # there is none yet, or it is to be replaced
+        return {}
+    found: dict[str, JsonObject] = {}
+    for entry in manifest.entries:
+        with suppress(SnapshotError):  # an author changed the source, or a file is damaged
+            found[entry.digest] = read_spec(root, entry).metrics
+    return found
+
+
+def _build_env(
+    root: Path,
+    name: str,
+    version: int,
+    metrics: Mapping[str, JsonObject],
+    pool: Pool | None,
+) -> _Built:
     parts = env_parts(name, version)
     shown = "/".join(parts)
     source = read_file(root, (*parts, SOURCE), FILE_CAPS[SOURCE])
@@ -128,6 +150,7 @@ def _build_env(root: Path, name: str, version: int, pool: Pool | None) -> _Built
         skills=tuple(card["skills"]),
         license=card["license"],
         provenance=Provenance(author=card.get("author", "")),
+        metrics=metrics.get(report.record.digest, {}),
     )
     files = env_files(spec, {spec.digest: report.to_json()})
     files[CARD] = card_bytes
@@ -144,11 +167,12 @@ def _card(data: bytes, shown: str) -> dict[str, Any]:
     skills = card["skills"]
     if not isinstance(skills, list) or not skills:
         raise SnapshotError(f"{shown}: skills must be a list of at least one skill")
+    known = (*SKILLS, *TOOL_SKILLS)
     for skill in skills:
-        if skill not in SKILLS:
+        if skill not in known:
             raise SnapshotError(
-                f"{shown}: unknown skill {skill!r}{did_you_mean(str(skill), SKILLS)} "
-                f"(there are {', '.join(SKILLS)})"
+                f"{shown}: unknown skill {skill!r}{did_you_mean(str(skill), known)} "
+                f"(there are {', '.join(known)})"
             )
     if not _texts(card[key] for key in sorted(card.keys() - {"skills"})):
         raise SnapshotError(f"{shown}: title, license and author must be texts that are not empty")

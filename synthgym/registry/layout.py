@@ -18,7 +18,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from synthgym.contract import MAX_SOURCE_BYTES
+from synthgym.contract import MAX_DIALECT_BYTES
 from synthgym.errors import IntegrityError, SnapshotError
 from synthgym.ids import is_name
 
@@ -33,7 +33,7 @@ CARD: Final = "card.json"
 MAX_MANIFEST_BYTES: Final = 4 * 1024 * 1024
 MAX_ENTRIES: Final = 10_000
 FILE_CAPS: Final = {
-    SOURCE: MAX_SOURCE_BYTES,
+    SOURCE: MAX_DIALECT_BYTES,
     SPEC: 256 * 1024,
     REPORT: 1024 * 1024,
     CARD: 16 * 1024,

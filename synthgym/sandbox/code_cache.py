@@ -25,7 +25,9 @@ from typing import Final
 import msgspec
 
 from synthgym.atomic import write_file
+from synthgym.contract import BASE, PRELUDES
 from synthgym.errors import ConfigError
+from synthgym.preludes import prelude
 from synthgym.sandbox.compile import CHECKER_VERSION
 from synthgym.sandbox.protocol import MAX_CODE
 
@@ -76,9 +78,9 @@ class CodeCache:
         if self._folder is not None:
             _prune(self._folder)
 
-    def get(self, source: str) -> CheckedCode | None:
-        """Return what `source` compiles to, if it was compiled before."""
-        key = cache_key(source)
+    def get(self, source: str, base: str = BASE) -> CheckedCode | None:
+        """Return what `source` of that base compiles to, if it was compiled before."""
+        key = cache_key(source, base)
         with self._lock:
             found = self._held.get(key)
             if found is not None:
@@ -89,9 +91,9 @@ class CodeCache:
             self._hold(key, found)
         return found
 
-    def put(self, source: str, checked: CheckedCode, *, lasting: bool) -> None:
+    def put(self, source: str, checked: CheckedCode, *, lasting: bool, base: str = BASE) -> None:
         """Keep `checked`; on disk only when `lasting`."""
-        key = cache_key(source)
+        key = cache_key(source, base)
         self._hold(key, checked)
         if self._folder is None or not lasting or not checked.code:
             return
@@ -138,9 +140,13 @@ def default_folder() -> Path | None:
         return None
 
 
-def cache_key(source: str) -> str:
-    """Return the name of the entry of `source`, equal for equal code on equal interpreters."""
-    digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+def cache_key(source: str, base: str = BASE) -> str:
+    """Return the name of the entry of `source`, equal for equal code on equal interpreters.
+
+    What stands in front of the sources of a base belongs to the code.
+    """
+    front = "" if base not in PRELUDES else f"{base}\0{prelude(PRELUDES[base])}\0"
+    digest = hashlib.sha256((front + source).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{digest}.{_suffix()}"
 
 

@@ -9,15 +9,16 @@ import warnings
 from dataclasses import dataclass
 from typing import Final
 
-from synthgym.contract import MAX_SOURCE_BYTES
+from synthgym.contract import BASE, PRELUDES, max_source_bytes
 from synthgym.errors import SandboxError
 from synthgym.sandbox import sharing
+from synthgym.sandbox.composing import compose
 from synthgym.sandbox.policy import SandboxPolicy, Violation
 from synthgym.sandbox.scopes import depth_of
 
 __all__ = ["CHECKER_VERSION", "Compiled", "Violation", "check_source", "compile_source"]
 
-CHECKER_VERSION: Final = 4
+CHECKER_VERSION: Final = 5
 """Part of the key under which checked code is stored: raise it with every change of the policy or its tables."""
 
 MAX_NODES: Final = 60_000
@@ -45,8 +46,8 @@ def check_source(source: str) -> tuple[Violation, ...]:
     return compile_source(source).violations
 
 
-def compile_source(source: str, filename: str = "<env>") -> Compiled:
-    """Parse, check and compile `source`; nothing in it is run.
+def compile_source(source: str, filename: str = "<env>", base: str = BASE) -> Compiled:
+    """Parse, check and compile `source`; nothing in it is run. `base` says what is put in front of it.
 
     Raises `SandboxError` on a Python version for which the policy has not been reviewed.
     """
@@ -58,11 +59,11 @@ def compile_source(source: str, filename: str = "<env>") -> Compiled:
     with warnings.catch_warnings():
         # A source's own SyntaxWarnings are not ours to show, and must not become errors under -W error.
         warnings.simplefilter("ignore")
-        problem = text_problem(source)
+        problem = text_problem(source, base)
         if problem is not None:
             return _refused(problem)
         try:
-            return _compile(source, filename)
+            return _compile(source, filename, base)
         except SyntaxError as error:
             return _refused(Violation(error.lineno or 1, f"syntax error: {error.msg}"))
         except ValueError as error:
@@ -75,7 +76,7 @@ def _refused(violation: Violation) -> Compiled:
     return Compiled(None, (violation,), (), "")
 
 
-def text_problem(source: str) -> Violation | None:
+def text_problem(source: str, base: str = BASE) -> Violation | None:
     """What is wrong with the text before it is parsed."""
     for line, text in enumerate(source.split("\n"), start=1):
         if "\0" in text:
@@ -83,12 +84,14 @@ def text_problem(source: str) -> Violation | None:
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
             return Violation(line, "the source holds a lone surrogate and is not valid Unicode")
     size = len(source.encode())
-    if size > MAX_SOURCE_BYTES:
-        return Violation(1, f"the source has {size} bytes; at most {MAX_SOURCE_BYTES} are allowed")
+    if size > max_source_bytes(base):
+        return Violation(
+            1, f"the source has {size} bytes; at most {max_source_bytes(base)} are allowed"
+        )
     return None
 
 
-def _compile(source: str, filename: str) -> Compiled:
+def _compile(source: str, filename: str, base: str) -> Compiled:
     tree = ast.parse(source, filename)
     nodes = sum(1 for _ in ast.walk(tree))
     if nodes > MAX_NODES:
@@ -101,16 +104,31 @@ def _compile(source: str, filename: str) -> Compiled:
         return _refused(Violation(line, f"code is nested more than {MAX_DEPTH} levels deep"))
     _clean_docstrings(tree)
     docstring = _docstring(tree)
+    own_roots = _import_roots(tree) if base in PRELUDES else None
+    tree = compose(tree, base)
     facts = sharing.analyse(tree)
     policy = SandboxPolicy()
     tree = policy.visit(tree)
     requires = tuple(sorted(policy.requires))
+    if own_roots is not None:
+        requires = tuple(root for root in requires if root in own_roots)
     if policy.violations:
         found = tuple(sorted(dict.fromkeys(policy.violations), key=lambda item: item.line))
         return Compiled(None, found, requires, docstring)
     # dont_inherit: this module's own `from __future__` must not reach the source. optimize=0: asserts always run.
     code = compile(tree, filename, "exec", dont_inherit=True, optimize=0)
     return Compiled(sharing.attach(code, facts), (), requires, docstring)
+
+
+def _import_roots(tree: ast.Module) -> set[str]:
+    """The roots of the modules that the source itself names."""
+    roots: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            roots.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            roots.add(node.module.partition(".")[0])
+    return roots
 
 
 def _clean_docstrings(tree: ast.Module) -> None:

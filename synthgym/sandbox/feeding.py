@@ -37,7 +37,7 @@ class Feeder:
         if not source.posted:
             source.posted = True
             if source.checked is None:
-                source.checked = self._cache.get(source.record.source)
+                source.checked = self._cache.get(source.record.source, source.record.base)
             if isinstance(source.loaded, EnvFault):
                 source.loaded = None  # that may have been a matter of time or memory: once more
             link.loading = True
@@ -70,7 +70,12 @@ class Feeder:
             if source.compiled_here and source.checked is not None:
                 source.compiled_here = False
                 # Who shares its worker with others might have been meddled with by one of them.
-                self._cache.put(source.record.source, source.checked, lasting=link.programs == 1)
+                self._cache.put(
+                    source.record.source,
+                    source.checked,
+                    lasting=link.programs == 1,
+                    base=source.record.base,
+                )
             if isinstance(source.loaded, EnvFault):
                 source.strike(source.loaded)
                 source.fail_queue(source.loaded)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from synthgym.contract import MAX_TURNS
+from synthgym.contract import BASE, MAX_TURNS
 from synthgym.errors import ConfigError
 from synthgym.sandbox.batch import Batch, gathered, reset_result, step_result
 from synthgym.sandbox.code_cache import CodeCache
@@ -82,6 +82,8 @@ class Pool:
         self._require = require
         self._sources: dict[tuple[str, Limits], Source] = {}
         self._instances = 0
+        self._last: tuple[EnvRecord | None, str] = None, ""
+        """The record that was opened last, and its digest."""
         self._sent: list[_Sent] = []
         """What `send` has begun and `recv` has not handed out."""
         if not isinstance(code_cache, CodeCache):
@@ -101,7 +103,10 @@ class Pool:
     def open(self, record: EnvRecord, limits: Limits | None = None) -> Session:
         """Return a new instance of `record`. Nothing runs before its first call."""
         limits = limits or Limits()
-        key = (record.digest, limits)
+        last = self._last
+        if last[0] is not record:  # a digest reads the whole source; many sessions have the same
+            last = self._last = record, record.digest
+        key = (last[1], limits)
         with self._engine.lock:
             self._engine.check_open()
             source = self._sources.get(key)
@@ -129,18 +134,20 @@ class Pool:
                 )
             return self._twin
 
-    def check(self, source: str, limits: Limits | None = None) -> tuple[Violation, ...] | EnvFault:
+    def check(
+        self, source: str, limits: Limits | None = None, base: str = BASE
+    ) -> tuple[Violation, ...] | EnvFault:
         """Return every violation of size, syntax and policy in `source`, by line; empty for none.
 
         It is parsed in a worker, never run, and never parsed in this process: text that breaks the
         parser breaks the worker, which is a fault. What it compiles to is kept for its first run.
         """
-        problem = text_problem(source)
+        problem = text_problem(source, base)
         if problem is not None:
             return (problem,)
-        checked = self._cache.get(source)
+        checked = self._cache.get(source, base)
         if checked is None:
-            record = EnvRecord(source=source, entry="", max_turns=MAX_TURNS)
+            record = EnvRecord(source=source, entry="", max_turns=MAX_TURNS, base=base)
             item = Source(record, limits or Limits(), self._max_strikes, check_only=True)
             task = LoadTask(item)
             try:

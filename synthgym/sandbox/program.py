@@ -13,9 +13,11 @@ import types
 import weakref
 from typing import Any, Final
 
+from synthgym.contract import BASE, SPADE_BASE, SPADE_TOOLS_BASE
 from synthgym.sandbox.heap import Frozen, NotFrozenError
 from synthgym.sandbox.runtime import Runtime
 from synthgym.sandbox.sharing import Facts, facts_of
+from synthgym.sandbox.spade import SpadeGame
 from synthgym.sandbox.streams import Instance, Running
 
 __all__ = ["Program"]
@@ -34,8 +36,10 @@ class Program:
 
     __slots__ = (
         "__weakref__",
+        "_base",
         "_code",
         "_copies",
+        "_foreign",
         "_kwargs",
         "_name",
         "_namespace",
@@ -47,7 +51,9 @@ class Program:
         "unshared",
     )
 
-    def __init__(self, runtime: Runtime, code: types.CodeType, kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, runtime: Runtime, code: types.CodeType, kwargs: dict[str, Any], base: str = BASE
+    ) -> None:
         """Run the module once; what it raises passes through, and `ContractError` when it has no one class.
 
         `code` must come from `compile_source`; without facts attached to it (`sharing.attach`) nothing is shared.
@@ -55,12 +61,13 @@ class Program:
         """
         facts = facts_of(code)
         self._runtime, self._code, self._kwargs = runtime, code, kwargs
+        self._base, self._foreign = base, base in (SPADE_BASE, SPADE_TOOLS_BASE)
         self._copies = any(isinstance(value, list | dict) for value in kwargs.values())
         self._own_modules = facts is None or facts.finalizers
         self.running: Running = Running(Instance(0))
         self._namespace = runtime.namespace(self.running)
         namespace = self._run()
-        self.env_class: type = runtime.env_class(namespace)
+        self.env_class: type = runtime.env_class(namespace, first=self._foreign)
         self._name = next(key for key, value in namespace.items() if value is self.env_class)
         self._steady = self.running.instance.untouched()
         self.unshared: str = self._share(namespace, facts)
@@ -75,7 +82,7 @@ class Program:
         cls = self.env_class if not self.unshared else self._fresh_class(instance)
         env = cls(**copy.deepcopy(self._kwargs)) if self._copies else cls(**self._kwargs)
         instance.restart(seed)
-        return env
+        return SpadeGame(env, self._base) if self._foreign else env
 
     def _run(self) -> dict[str, Any]:
         """Run the module in a namespace of its own, with the modules of all."""
@@ -90,7 +97,9 @@ class Program:
         else:
             namespace = self._run()
         # A module that draws may define other classes with another seed; any other is the same every time.
-        return namespace[self._name] if self._steady else self._runtime.env_class(namespace)
+        if self._steady:
+            return namespace[self._name]
+        return self._runtime.env_class(namespace, first=self._foreign)
 
     def _share(self, namespace: dict[str, Any], facts: Facts | None) -> str:
         """Have all instances share `namespace` if nothing in it can change; else return why not."""

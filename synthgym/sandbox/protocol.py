@@ -17,6 +17,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from synthgym.contract import BASE
+
 MAX_FRAME: Final = 1 << 20
 """Bytes of one frame, without its length."""
 MAX_DETAIL: Final = 500
@@ -102,6 +104,8 @@ class Compile(_Message, tag=1, frozen=True):
     """Check and compile the source, without running it."""
 
     source: str
+    base: str = BASE
+    """What is put in front of it."""
 
 
 class Load(_Message, tag=2, frozen=True):
@@ -115,6 +119,8 @@ class Load(_Message, tag=2, frozen=True):
     kwargs: bytes
     """JSON object of keyword arguments for the class."""
     observation_chars: int
+    base: str = BASE
+    """How the class is spoken to."""
 
 
 class Resets(_Message, tag=3, frozen=True):
@@ -204,6 +210,8 @@ class LoadDone(_Message, tag=3, frozen=True):
     """Of the class."""
     has_hint: bool
     has_solution: bool
+    tools: str = "[]"
+    """JSON list of OpenAI function schemas."""
 
 
 class Rows(_Message, tag=4, frozen=True):

@@ -79,6 +79,8 @@ class Loaded:
     requires: tuple[str, ...]
     has_hint: bool
     has_solution: bool
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """OpenAI function schemas; empty for an environment without tools."""
 
 
 class ResetResult(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from synthgym.sandbox import names
+from synthgym.sandbox.composing import PRELUDE_CLASSES
 from synthgym.sandbox.guards import Guards
 from synthgym.sandbox.modules import build_builtins, build_modules
 from synthgym.sandbox.streams import Instance, Running, clock_hook, random_module, time_module
@@ -70,13 +71,21 @@ class Runtime:
         instance: Instance = namespace[_INSTANCE]
         instance.restart(seed)
 
-    def env_class(self, namespace: Mapping[str, Any]) -> type:
-        """Return the one class of this source whose name ends in `Env`; `ContractError` for none or several."""
+    def env_class(self, namespace: Mapping[str, Any], *, first: bool = False) -> type:
+        """Return the one class of this source whose name ends in `Env`; `ContractError` for none or several.
+
+        With `first` it is the first of several, as the SPADE pools have it. Classes of preludes do not count.
+        """
         found: dict[type, str] = {}
         for value in namespace.values():
             if self._guards.made(value) and not value.__name__.startswith("_"):
                 found[value] = names.restore(value.__name__)
-        wanted = sorted(name for name in found.values() if name.endswith("Env"))
+        wanted = [
+            name
+            for name in found.values()
+            if name.endswith("Env") and name != "Env" and name not in PRELUDE_CLASSES
+        ]
+        wanted = wanted[:1] if first else sorted(wanted)
         if len(wanted) != 1:
             classes = ", ".join(wanted or sorted(found.values())) or "none"
             raise ContractError(

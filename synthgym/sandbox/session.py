@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from synthgym.sandbox.pool import Pool
 
 _MAX_SEED: Final = (1 << 63) - 1
+_Key = tuple[str, int, int]
+"""What is remembered of a source: call, seed, level."""
 _UNFINISHED: Final = EnvFault(FaultKind.ERROR, "reset", "the last reset did not finish")
 
 
@@ -101,30 +103,34 @@ class Session:
 
         It comes from another instance, so it cannot disturb this one, and is remembered.
         """
-        if level not in HINT_LEVELS:
-            raise ConfigError(f"hint level must be one of {HINT_LEVELS}, got {level!r}")
-        checked, source = checked_seed(seed), self.source
-        found = self._text(
-            ("hint", checked, level),
-            source.limits.hint_seconds,
-            lambda link: Hint(link.next_id(), source.program, checked, level),
-        )
-        assert not isinstance(found, tuple)
-        return found
+        return self.hints([(seed, level)])[0]
+
+    def hints(self, asked: Sequence[tuple[int, int]]) -> list[str | EnvFault]:
+        """Return the hints of several (seed, level) at once, in order."""
+        limit = self.source.limits.reset_seconds + self.source.limits.hint_seconds
+        keys = []
+        for seed, level in asked:
+            if level not in HINT_LEVELS:
+                raise ConfigError(f"hint level must be one of {HINT_LEVELS}, got {level!r}")
+            keys.append(("hint", checked_seed(seed), level))
+        found = self._texts(keys, limit, self._ask_hint)
+        assert not any(isinstance(item, tuple) for item in found)
+        return found  # type: ignore[return-value]  # just checked
 
     def solution(self, seed: int) -> tuple[str, ...] | EnvFault:
         """Return actions that win from the state just after a reset with `seed`.
 
         From another instance, as with `hint`.
         """
-        checked, source = checked_seed(seed), self.source
-        found = self._text(
-            ("solution", checked, 0),
-            source.limits.solution_seconds,
-            lambda link: Solution(link.next_id(), source.program, checked),
-        )
-        assert not isinstance(found, str)
-        return found
+        return self.solutions([seed])[0]
+
+    def solutions(self, seeds: Sequence[int]) -> list[tuple[str, ...] | EnvFault]:
+        """Return the witnesses of several seeds at once, in order."""
+        limit = self.source.limits.reset_seconds + self.source.limits.solution_seconds
+        keys = [("solution", checked_seed(seed), 0) for seed in seeds]
+        found = self._texts(keys, limit, self._ask_solution)
+        assert not any(isinstance(item, str) for item in found)
+        return found  # type: ignore[return-value]  # just checked
 
     def close(self) -> None:
         """Give the instance up; the worker ends with the last session of its source. Twice is fine."""
@@ -197,23 +203,40 @@ class Session:
         if self.busy or self.awaited:
             raise ConfigError("a session may take part in a batch once, and in one at a time")
 
-    def _text(
-        self, key: tuple[str, int, int], seconds: float, make: Callable[[Link], Op]
-    ) -> str | tuple[str, ...] | EnvFault:
+    def _ask_hint(self, link: Link, key: _Key) -> Op:
+        return Hint(link.next_id(), self.source.program, key[1], key[2])
+
+    def _ask_solution(self, link: Link, key: _Key) -> Op:
+        return Solution(link.next_id(), self.source.program, key[1])
+
+    @staticmethod
+    def _bound(ask: Callable[[Link, _Key], Op], key: _Key) -> Callable[[Link], Op]:
+        return lambda link: ask(link, key)
+
+    def _texts(
+        self, keys: Sequence[_Key], seconds: float, ask: Callable[[Link, _Key], Op]
+    ) -> list[str | tuple[str, ...] | EnvFault]:
+        """What is remembered, and the rest from the worker, in one go."""
         self.check_open()
-        known = self.source.texts.get(key)
-        if known is not None:
-            return known
-        limit = self.source.limits.reset_seconds + seconds
-        task = TextTask(self.source, key[0], limit, make)
-        self.pool.run([task])
-        result = task.result
-        assert result is not None
-        if not isinstance(result, EnvFault):
-            if len(self.source.texts) >= MAX_TEXTS:
-                self.source.texts.clear()
-            self.source.texts[key] = result
-        return result
+        texts = self.source.texts
+        tasks = {
+            key: TextTask(self.source, key[0], seconds, self._bound(ask, key))
+            for key in keys
+            if key not in texts
+        }
+        if tasks:
+            self.pool.run(list(tasks.values()))
+        found: list[str | tuple[str, ...] | EnvFault] = []
+        for key in keys:
+            result = tasks[key].result if key in tasks else texts[key]
+            assert result is not None
+            found.append(result)
+        for key, task in tasks.items():
+            if len(texts) >= MAX_TEXTS:
+                texts.clear()
+            if not isinstance(task.result, EnvFault) and task.result is not None:
+                texts[key] = task.result
+        return found
 
 
 def checked_seed(seed: int) -> int:

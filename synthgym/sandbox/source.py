@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from synthgym.contract import BASE, MAX_TURNS, MIN_TURNS
+import msgspec
+
+from synthgym.contract import BASES, MAX_TURNS, MIN_TURNS
 from synthgym.sandbox.code_cache import CheckedCode
 from synthgym.sandbox.link import Link
 from synthgym.sandbox.protocol import (
@@ -86,8 +88,10 @@ class Source:
             return self.loaded
         if self.loaded is not None:
             return None
-        if self.record.base != BASE:
-            return _refused(f"this version runs {BASE}, the record is of {self.record.base}")
+        if self.record.base not in BASES:
+            return _refused(
+                f"this version runs {', '.join(BASES)}; the record is of {self.record.base}"
+            )
         if len(canonical_json(dict(self.record.kwargs))) > _MAX_KWARGS_BYTES:
             return _refused(f"the keyword arguments have more than {_MAX_KWARGS_BYTES} bytes")
         return None
@@ -126,7 +130,7 @@ class Source:
             return limits.load_seconds
 
         if checked is None or not checked.code:
-            compile_ = Compile(link.next_id(), self.record.source)
+            compile_ = Compile(link.next_id(), self.record.source, self.record.base)
             requests.append(Request(compile_, 1, seconds, self._take_compiled, self))
         if self.check_only:
             return requests
@@ -137,6 +141,7 @@ class Source:
             self.record.entry,
             canonical_json(dict(self.record.kwargs)),
             limits.observation_chars,
+            self.record.base,
         )
         requests.append(Request(load, 1, seconds, self._take_loaded, self))
         self.dropped.clear()
@@ -191,6 +196,7 @@ class Source:
                 requires=checked.requires if checked else (),
                 has_hint=reply.has_hint,
                 has_solution=reply.has_solution,
+                tools=_tools(reply.tools),
             )
         elif type(reply) is Failed:
             self.loaded = EnvFault(FaultKind(reply.kind), "load", reply.detail[:MAX_DETAIL])
@@ -199,6 +205,14 @@ class Source:
 def first_violations(violations: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> str:
     """Return the first violations in one line."""
     return "; ".join(f"line {line}: {message}" for line, message in violations[:5])[:500]
+
+
+def _tools(text: str) -> tuple[Mapping[str, Any], ...]:
+    """Schemas as a worker sent them; `FrameError` when they are none."""
+    try:
+        return tuple(msgspec.json.decode(text, type=list[dict[str, Any]]))
+    except msgspec.DecodeError as error:
+        raise FrameError("no checker says this of tools") from error
 
 
 def _refused(detail: str) -> EnvFault:

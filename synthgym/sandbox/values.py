@@ -29,6 +29,9 @@ _INT_MIN: Final = -(1 << 63)
 _INT_MAX: Final = (1 << 64) - 1
 _NUMBERS: Final = frozenset({bool, Fraction, Decimal})
 
+REPLACED: Final = "<replaced>"
+"""Key that a copied info has when the copy is not what was given."""
+
 StepValues = tuple[str, float, bool, bool, str]
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -77,7 +80,8 @@ def flag(value: object, what: str) -> bool:
 def info_json(value: object) -> str:
     """Return a bounded, JSON-safe copy of `value` as JSON text.
 
-    Empty for None and for an empty dict.
+    Empty for None and for an empty dict. What JSON cannot carry, or is too much, becomes a
+    placeholder, and the copy says so under the key `<replaced>`.
     """
     if value is None:
         return ""
@@ -85,8 +89,17 @@ def info_json(value: object) -> str:
         raise BadValue(f"info must be a dict, got {type_name(value)}")
     if not value:
         return ""
-    encoded = encode_json(_Copier().copy(value, 0))
-    return encoded.decode() if len(encoded) <= _INFO_BYTES else '{"<cut>":true}'
+    copier = _Copier()
+    copied = copier.copy(value, 0)
+    if copier.replaced:
+        copied[REPLACED] = True  # type: ignore[index]  # the copy of a dict is a dict
+    encoded = encode_json(copied)
+    return encoded.decode() if len(encoded) <= _INFO_BYTES else f'{{"{REPLACED}":true}}'
+
+
+def json_copy(value: object) -> str:
+    """Return a bounded, JSON-safe copy of any value as JSON text."""
+    return encode_json(_Copier().copy(value, 0)).decode()
 
 
 class _Copier:
@@ -97,33 +110,47 @@ class _Copier:
 
     def __init__(self) -> None:
         self._left = _INFO_NODES
+        self.replaced = False
+        """Whether the copy is not what was given."""
 
     def copy(self, value: object, depth: int) -> object:
         self._left -= 1
         kind = type(value)
         if self._left < 0:
-            return "<cut>"
+            return self._instead("cut")
         if value is None or kind is bool:
             return value
         if kind is int:
-            return value if _INT_MIN <= value <= _INT_MAX else "<int>"  # type: ignore[operator]
+            fits = _INT_MIN <= value <= _INT_MAX  # type: ignore[operator]
+            return value if fits else self._instead("int")
         if kind is float:
-            return value if math.isfinite(value) else f"<{value}>"  # type: ignore[arg-type]
+            finite = math.isfinite(value)  # type: ignore[arg-type]
+            return value if finite else self._instead(str(value))
         if type(value) is str:
+            self.replaced = self.replaced or len(value) > _INFO_CHARS
             return utf8(value[:_INFO_CHARS])
         if depth >= _INFO_DEPTH:
-            return "<deep>"
+            return self._instead("deep")
         if type(value) is list or type(value) is tuple:
             return [self.copy(item, depth + 1) for item in value[: max(self._left, 0) + 1]]
-        return self._copy_dict(value, depth) if type(value) is dict else f"<{type_name(value)}>"
+        if type(value) is dict:
+            return self._copy_dict(value, depth)
+        return self._instead(type_name(value))
+
+    def _instead(self, name: str) -> str:
+        """The placeholder for what cannot be copied."""
+        self.replaced = True
+        return f"<{name}>"
 
     def _copy_dict(self, value: dict[object, object], depth: int) -> dict[str, object]:
         result: dict[str, object] = {}
         for key, item in value.items():
             if self._left <= 0:
-                result["<cut>"] = True
+                self.replaced = True
                 break
-            result[_key(key)] = self.copy(item, depth + 1)
+            name = _key(key)
+            self.replaced = self.replaced or (type(key) is not str and name.startswith("<"))
+            result[name] = self.copy(item, depth + 1)
         return result
 
 

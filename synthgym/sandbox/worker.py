@@ -28,10 +28,8 @@ from synthgym.sandbox.isolation import Confinement, lock_down
 from synthgym.sandbox.offers import (
     DOCSTRING_CHARS,
     Refused,
-    check_class,
-    docstring_of,
-    has_hint,
     hint_of,
+    offer_of,
 )
 from synthgym.sandbox.program import Program
 from synthgym.sandbox.protocol import MAX_DETAIL, MEMORY_EXIT, Failed, Op, Reply
@@ -260,7 +258,7 @@ class Interpreter:
         self._row += 1
         self._progress[0] = self._row
         self._compiled = None
-        found = compile_source(op.source)
+        found = compile_source(op.source, base=op.base)
         self._compiled = found.code
         code = b"" if found.code is None else marshal.dumps(found.code)
         return protocol.Compiled(
@@ -282,18 +280,10 @@ class Interpreter:
         if type(code) is not CodeType:
             raise Refused("the source does not compile")
         kwargs = msgspec.json.decode(op.kwargs, type=dict[str, Any])
-        program = Program(self._runtime, code, kwargs)
-        found = program.env_class
-        check_class(found, op.entry)
+        program = Program(self._runtime, code, kwargs, op.base)
+        offer = offer_of(program, op.entry, op.base)
         self._programs[op.program] = _Held(program, op.observation_chars)
-        return protocol.LoadDone(
-            op.id,
-            entry=found.__name__,
-            max_turns=found.max_turns,  # type: ignore[attr-defined]  # checked just above
-            docstring=docstring_of(found),
-            has_hint=has_hint(found),
-            has_solution=callable(getattr(found, "solution", None)),
-        )
+        return protocol.LoadDone(op.id, *offer)
 
     def _reset(
         self, held: _Held, op: protocol.Resets | protocol.Replay, instance: int, seed: int

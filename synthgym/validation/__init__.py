@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from synthgym.validation.pipeline import validate
-from synthgym.validation.reasons import Finding, Reason, Report
+from synthgym.validation.reasons import Reason, Severity
+from synthgym.validation.report import Finding, Report, Verdict
 
-__all__ = ["Finding", "Reason", "Report", "validate"]
+__all__ = ["Finding", "Reason", "Report", "Severity", "Verdict", "validate"]

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from synthgym.envs.episode import (
-    Episode,
-    RewardProblem,
-    advance,
-    begin,
-    cut_action,
-    reward_problem,
-)
+from synthgym.agents import Agent
+from synthgym.contract import MAX_ACTION_CHARS, REWARD_TOLERANCE
+from synthgym.envs.episode import RewardProblem, cut_action, reward_problem
 from synthgym.sandbox import Pool, Session
 from synthgym.sandbox.results import EnvFault, FaultKind, Loaded, ResetResult, StepResult
 from synthgym.spec import EnvRecord, Limits
-from synthgym.validation.reasons import Finding, Reason, reason_of
-
-Agent = Callable[[str], str | None]
-"""From the last observation to the next action; None when it has nothing more to say."""
+from synthgym.validation.reasons import Reason
+from synthgym.validation.report import Finding, reason_of
 
 COSTLY: Final = frozenset({FaultKind.TIMEOUT, FaultKind.MEMORY, FaultKind.CRASH})
 """Faults that kill the worker: one is enough, another twenty would only take their time."""
-_BATCH: Final = 64
+MAX_SEEN_CHARS: Final = 32_000_000
+"""Characters of observations after which no more is played: a light environment shows half a million."""
+_REPLACED: Final = "<replaced>"
+"""Key by which the sandbox says that an info is not what the environment returned."""
+_BATCH: Final = 128
 """Episodes that are stepped together."""
 
 _BY_PROBLEM: Final = {
@@ -34,6 +32,19 @@ _BY_PROBLEM: Final = {
     RewardProblem.OUT_OF_RANGE: Reason.REWARD_OUT_OF_RANGE,
     RewardProblem.FULL_WITHOUT_END: Reason.FULL_REWARD_WITHOUT_END,
 }
+
+
+class Undecided(Exception):
+    """A check cannot decide; the environment is refused for that, and the text says why."""
+
+
+class Cast(NamedTuple):
+    """Who plays which instance."""
+
+    seed: int
+    agent: Agent
+    horizon: int | None = None
+    """Turns after which the agent is stopped; `max_turns` of the environment when None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +55,14 @@ class Play:
     reset: ResetResult | EnvFault
     actions: tuple[str, ...] = ()
     steps: tuple[StepResult | EnvFault, ...] = ()
+    """One for each action; a fault can only be the last."""
     success: bool = False
     problem: RewardProblem | None = None
+    """What is wrong with the last reward."""
+    empty_turn: int | None = None
+    """The first turn whose observation has no text, though the episode went on."""
+    replaced_turn: int | None = None
+    """The first turn whose info is not what the environment returned; 0 is the reset."""
 
     @property
     def fault(self) -> EnvFault | None:
@@ -53,17 +70,49 @@ class Play:
         last = self.steps[-1] if self.steps else self.reset
         return last if isinstance(last, EnvFault) else None
 
-    def finding(self) -> Finding | None:
+    @property
+    def results(self) -> tuple[StepResult, ...]:
+        """The steps that gave something."""
+        return tuple(step for step in self.steps if isinstance(step, StepResult))
+
+    @property
+    def observations(self) -> tuple[str, ...]:
+        """What was seen, the observation of reset first."""
+        first = () if isinstance(self.reset, EnvFault) else (self.reset.observation,)
+        return first + tuple(step.observation for step in self.results)
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """What each step paid."""
+        return tuple(step.reward for step in self.results)
+
+    @property
+    def done(self) -> bool:
+        """Whether the environment itself ended the episode."""
+        last = self.steps[-1] if self.steps else None
+        return isinstance(last, StepResult) and (last.terminated or last.truncated)
+
+    def evidence(self, reason: Reason, detail: str = "", turn: int | None = None) -> Finding:
+        """A finding that this episode shows, at its end or after that many actions."""
+        actions = self.actions if turn is None else self.actions[:turn]
+        seen = self.observations[: len(actions) + 1]
+        return Finding(reason, detail, self.seed, None, actions, seen[-1] if seen else "")
+
+    def findings(self) -> Iterator[Finding]:
         """What this episode says against the environment, whoever played it."""
         if self.fault is not None:
             where = f"turn {len(self.steps)}: " if self.steps else ""
             detail = f"{where}{self.fault.kind}: {self.fault.detail}"
-            return Finding(reason_of(self.fault), detail, self.seed)
-        if self.problem is not None:
-            total = sum(step.reward for step in self.steps if isinstance(step, StepResult))
+            yield self.evidence(reason_of(self.fault), detail)
+        elif self.problem is not None:
+            total = sum(self.rewards)
             detail = f"turn {len(self.steps)}: {self.problem} (it is {total:g})"
-            return Finding(_BY_PROBLEM[self.problem], detail, self.seed)
-        return None
+            yield self.evidence(_BY_PROBLEM[self.problem], detail)
+        if self.empty_turn is not None:
+            yield self.evidence(Reason.STEP_EMPTY, f"turn {self.empty_turn}", self.empty_turn)
+        if self.replaced_turn is not None:
+            turn = self.replaced_turn
+            yield self.evidence(Reason.INFO_NOT_JSON, f"turn {turn}", turn)
 
 
 @dataclass(slots=True)
@@ -73,34 +122,62 @@ class _Course:
     session: Session
     agent: Agent
     seed: int
+    horizon: int
     reset: ResetResult | EnvFault
-    episode: Episode | None
-    """None when `reset` failed."""
+    observation: str = ""
+    paid: float = 0.0
+    live: bool = True
+    success: bool = False
     problem: RewardProblem | None = None
+    empty_turn: int | None = None
+    replaced_turn: int | None = None
     actions: list[str] = field(default_factory=list)
     steps: list[StepResult | EnvFault] = field(default_factory=list)
 
     def next_action(self) -> str | None:
         """What the agent does next; None when the episode is over or the agent is."""
-        if self.episode is None or self.episode.done:
+        if not self.live:
             return None
-        action = self.agent(self.episode.observation)
-        return None if action is None else cut_action(action)
+        action = self.agent(self.observation)
+        if action is None or len(action) <= MAX_ACTION_CHARS:
+            return action
+        return cut_action(action)
 
-    def take(self, action: str, result: StepResult | EnvFault) -> None:
-        """Enter one more turn."""
-        assert self.episode is not None  # there was a next action
-        if isinstance(result, StepResult):
-            self.problem = reward_problem(self.episode.paid, result.reward, result.terminated)
-        self.episode, _ = advance(self.episode, result)
+    def take(self, action: str, result: StepResult | EnvFault, floor: float) -> None:
+        """Enter one more turn, by the rules of `synthgym.envs.episode`."""
         self.actions.append(action)
         self.steps.append(result)
+        if isinstance(result, EnvFault):
+            self.live = False
+            return
+        turn, observation = len(self.actions), result.observation
+        if result.info and _REPLACED in result.info and self.replaced_turn is None:
+            self.replaced_turn = turn
+        if result.reward or result.terminated:
+            self.problem = reward_problem(self.paid, result.reward, result.terminated, floor)
+            self.paid += result.reward
+        self.observation = observation
+        if self.problem is not None or result.terminated or result.truncated:
+            self.live = False
+            full = self.paid >= 1.0 - REWARD_TOLERANCE
+            self.success = self.problem is None and result.terminated and full
+            return
+        if not observation or observation.isspace():
+            self.empty_turn = self.empty_turn or turn
+        if turn >= self.horizon:
+            self.live = False
 
     def play(self) -> Play:
         """What it came to."""
-        success = self.episode is not None and self.episode.success
         return Play(
-            self.seed, self.reset, tuple(self.actions), tuple(self.steps), success, self.problem
+            self.seed,
+            self.reset,
+            tuple(self.actions),
+            tuple(self.steps),
+            self.success,
+            self.problem,
+            self.empty_turn,
+            self.replaced_turn,
         )
 
 
@@ -113,12 +190,25 @@ class Trial:
         self.seeds = tuple(seeds)
         self.limits = limits
         self.loaded: Loaded | None = None
+        self.first: dict[int, ResetResult] = {}
+        """What the first reset with each seed gave."""
         self.witnesses: dict[int, tuple[str, ...]] = {}
-        self.plays: list[Play] = []
-        """Episodes that the determinism check plays again."""
-        self.first_observation = ""
-        self.witness_turns: tuple[int, ...] = ()
-        self.random_wins: int | None = None
+        """What `solution()` gave, by seed."""
+        self.wins: dict[int, Play] = {}
+        """The winning plays of the witnesses, by seed."""
+        self.hints: dict[tuple[int, int], str] = {}
+        """By seed and level."""
+        self.idle: list[Play] = []
+        """Plays in which nothing but nonsense was sent."""
+        self.kept: list[Play] = []
+        """Plays of agents that understand nothing; the determinism check plays some again."""
+        self.tally: dict[str, tuple[int, int]] = {}
+        """(episodes won, episodes played) of each agent that understands nothing."""
+        self.seconds_per_step = 0.0
+        """Of the last call of `play`, in wall-clock time, all its episodes together."""
+        self._against: dict[Reason, Finding] = {}
+        self._seen_chars = 0
+        self._stepped = False
         self._sessions: list[Session] = []
         self._open = ExitStack()
 
@@ -133,6 +223,23 @@ class Trial:
     ) -> None:
         self._open.close()
 
+    @property
+    def few(self) -> tuple[int, ...]:
+        """The first seeds, for agents that do the same on every instance."""
+        return self.seeds[:5]
+
+    @property
+    def horizon(self) -> int:
+        """Turns that agents which understand nothing get: half as many again as the longest witness needs."""
+        longest = max((len(play.actions) for play in self.wins.values()), default=100)
+        return min(self.record.max_turns, longest + longest // 2 + 4)
+
+    @property
+    def first_observation(self) -> str:
+        """That of the first seed; empty when its reset failed."""
+        found = self.first.get(self.seeds[0]) if self.seeds else None
+        return "" if found is None else found.observation
+
     def session(self, index: int = 0) -> Session:
         """The session of that number; they are opened as they are needed and used again."""
         while len(self._sessions) <= index:
@@ -141,23 +248,54 @@ class Trial:
             self._sessions.append(session)
         return self._sessions[index]
 
-    def play(self, cast: Sequence[tuple[int, Agent]]) -> list[Play]:
-        """Play (seed, agent) episodes, in order. The first goes alone: it may kill the worker."""
+    def play(self, cast: Sequence[Cast], *, judged: bool = True) -> list[Play]:
+        """Play episodes, in order; unless `judged` is False, note what they say against the environment.
+
+        The first ones of a trial go alone: they may kill the worker. After one that does, no other
+        is played, so there may be fewer plays than were asked for. `Undecided` when far too much
+        text was seen.
+        """
         plays: list[Play] = []
-        batches = [cast[:1]]
-        batches += [cast[start : start + _BATCH] for start in range(1, len(cast), _BATCH)]
+        alone = 0 if self._stepped else 1
+        batches = [cast[:alone]] if alone else []
+        batches += [cast[start : start + _BATCH] for start in range(alone, len(cast), _BATCH)]
+        began, steps = time.perf_counter(), 0
         for batch in batches:
             plays += self._play_batch(batch)
             if any(play.fault is not None and play.fault.kind in COSTLY for play in plays):
                 break
+        for play in plays:
+            steps += len(play.steps)
+            self._note_reset(play)
+            if judged:
+                for finding in play.findings():
+                    self._against.setdefault(finding.reason, finding)
+        self._stepped = self._stepped or steps > 0
+        self.seconds_per_step = (time.perf_counter() - began) / max(steps, 1)
         return plays
 
-    def _play_batch(self, cast: Sequence[tuple[int, Agent]]) -> list[Play]:
-        calls = [(self.session(i), seed) for i, (seed, _) in enumerate(cast)]
-        resets = self.pool.reset_many(calls)
+    def against(self) -> list[Finding]:
+        """What judged plays have said against the environment since the last call."""
+        found = list(self._against.values())
+        self._against.clear()
+        return found
+
+    def _note_reset(self, play: Play) -> None:
+        if isinstance(play.reset, EnvFault):
+            return
+        first = self.first.setdefault(play.seed, play.reset)
+        if play.reset != first:
+            finding = play.evidence(Reason.NOT_DETERMINISTIC, "a second reset() differs", 0)
+            self._against.setdefault(finding.reason, finding)
+
+    def _play_batch(self, cast: Sequence[Cast]) -> list[Play]:
+        floor = self.record.reward_floor
+        calls = [(self.session(i), part.seed) for i, part in enumerate(cast)]
         courses = [
-            _Course(session, agent, seed, reset, self._episode(seed, reset))
-            for (session, seed), (_, agent), reset in zip(calls, cast, resets, strict=True)
+            self._begin(session, part, reset)
+            for (session, _), part, reset in zip(
+                calls, cast, self.pool.reset_many(calls), strict=True
+            )
         ]
         live = courses
         while live:
@@ -167,27 +305,22 @@ class Trial:
                 break
             results = self.pool.step_many([(course.session, action) for course, action in turns])
             for (course, action), result in zip(turns, results, strict=True):
-                course.take(action, result)
+                course.take(action, result, floor)
+                if isinstance(result, StepResult):
+                    self._seen_chars += len(result.observation)
+            if self._seen_chars > MAX_SEEN_CHARS:
+                raise Undecided(f"its observations have more than {MAX_SEEN_CHARS} characters")
             live = [course for course, _ in turns]
         return [course.play() for course in courses]
 
-    def _episode(self, seed: int, reset: ResetResult | EnvFault) -> Episode | None:
+    def _begin(self, session: Session, part: Cast, reset: ResetResult | EnvFault) -> _Course:
+        horizon = self.record.max_turns
+        if part.horizon is not None:
+            horizon = min(horizon, part.horizon)
+        course = _Course(session, part.agent, part.seed, horizon, reset)
         if isinstance(reset, EnvFault):
-            return None
-        return begin(seed, self.record.max_turns, reset)[0]
-
-
-def scripted(actions: Sequence[str]) -> Agent:
-    """An agent that plays these actions, whatever it sees."""
-    rest = iter(actions)
-    return lambda _observation: next(rest, None)
-
-
-def plays_against(plays: Sequence[Play]) -> Iterator[Finding]:
-    """One finding a reason: the first episode that shows it."""
-    seen: set[Reason] = set()
-    for play in plays:
-        finding = play.finding()
-        if finding is not None and finding.reason not in seen:
-            seen.add(finding.reason)
-            yield finding
+            course.live = False
+        else:
+            course.observation = reset.observation
+            course.replaced_turn = 0 if _REPLACED in reset.info else None
+        return course

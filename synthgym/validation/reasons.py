@@ -1,219 +1,365 @@
-"""Why a source is refused, as values: reason codes, findings, reports.
+"""Reason codes: every way in which validation can find fault with an environment.
 
-A reason's value is the file stem of its bad example, `tests/data/bad_envs/<code>.py`. To add one:
-add the member, its check, and its bad example; a test compares the three.
+A reason's value is the file stem of its bad example, `tests/data/bad_envs/<code>.py`, and of the near
+miss that must pass, `tests/data/near_misses/<code>.py`. To add one: add the member, its check, both
+examples, and its line in `docs/reasons.md`; tests compare them all.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
 
-from synthgym.contract import CONTRACT_VERSION, MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
-from synthgym.errors import SandboxError
-from synthgym.sandbox.results import EnvFault, FaultKind, Origin
-from synthgym.spec import EnvRecord
+from synthgym.contract import MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
+
+
+class Severity(StrEnum):
+    """What a finding means for the environment."""
+
+    REFUSED = "refused"
+    """It is not admitted."""
+    WARNING = "warning"
+    """It is admitted, and whoever uses it should know."""
 
 
 class Reason(StrEnum):
-    """A stable code for one way to break the contract; `explanation` is its one line for people."""
+    """A stable code for one thing that is wrong; `explanation` says what, `remedy` what to do."""
 
     explanation: str
-    """What is wrong and what to do, in one line."""
+    """What is wrong, in one line."""
+    remedy: str
+    """What to do about it, in one line."""
+    severity: Severity
 
-    def __new__(cls, value: str, explanation: str = "") -> Reason:
-        """A member: its code, and its one line."""
+    def __new__(
+        cls,
+        value: str,
+        explanation: str = "",
+        remedy: str = "",
+        severity: Severity = Severity.REFUSED,
+    ) -> Reason:
+        """A member: its code, its two lines, and how much it weighs."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.explanation = member.__doc__ = explanation
+        member.remedy = remedy
+        member.severity = severity
         return member
 
-    SOURCE_TOO_LARGE = "source-too-large", f"The source is longer than {MAX_SOURCE_BYTES} bytes."
-    SYNTAX = "syntax", "The source is not Python that parses."
-    POLICY = "policy", "The source uses something that sandboxed code may not use."
-    NO_ENV_CLASS = "no-env-class", "No class at the top level has a name that ends in `Env`."
+    # static: the text alone
+    NOT_TEXT = (
+        "not-text",
+        "The source is not UTF-8 text.",
+        "Save the file as UTF-8 without NUL characters and lone surrogates.",
+    )
+    SOURCE_TOO_LARGE = (
+        "source-too-large",
+        f"The source is longer than {MAX_SOURCE_BYTES} bytes.",
+        "Shorten it: generate tables from the seed instead of writing them out.",
+    )
+    SYNTAX = "syntax", "The source is not Python that parses.", "Mend the line that is named."
+    POLICY = (
+        "policy",
+        "The source uses something that sandboxed code may not use.",
+        "Use what the message names instead; docs/environments.md lists what is allowed.",
+    )
+    NO_ENV_CLASS = (
+        "no-env-class",
+        "No class at the top level has a name that ends in `Env`.",
+        "Name the class of the environment so, for example `LedgerEnv`.",
+    )
     SEVERAL_ENV_CLASSES = (
         "several-env-classes",
         "More than one class at the top level has a name that ends in `Env`.",
+        "Keep one environment a file; name helpers and bases otherwise.",
     )
-    MISSING_RESET = "missing-reset", "The class has no `reset(self, seed)`."
-    MISSING_STEP = "missing-step", "The class has no `step(self, action)`."
-    MISSING_SOLUTION = "missing-solution", "The class has no `solution(self)`."
-    MISSING_HINT = "missing-hint", "The class has neither `hint(self, level=2)` nor a text `hint`."
+    NEEDS_ARGUMENTS = (
+        "needs-arguments",
+        "The class cannot be made without arguments.",
+        "Give every parameter of `__init__` a default.",
+    )
+    MISSING_RESET = (
+        "missing-reset",
+        "The class has no `reset(self, seed)`.",
+        "Add it; it returns (observation, info).",
+    )
+    MISSING_STEP = (
+        "missing-step",
+        "The class has no `step(self, action)`.",
+        "Add it; it returns (observation, reward, terminated, truncated, info).",
+    )
+    MISSING_SOLUTION = (
+        "missing-solution",
+        "The class has no `solution(self)`.",
+        "Add it; it returns the actions that win from the state after reset.",
+    )
+    MISSING_HINT = (
+        "missing-hint",
+        "The class has neither `hint(self, level=2)` nor a text `hint`.",
+        "Add one: a strategy for this instance that does not name the answer.",
+    )
     MAX_TURNS = (
         "max-turns",
         f"The class attribute `max_turns` is not a whole number from {MIN_TURNS} to {MAX_TURNS}.",
+        "Write it as a number in the class body.",
     )
     MISSING_DOCSTRING = (
         "missing-docstring",
         "Neither the module nor the class has a docstring that tells the rules.",
+        "Begin the file with one.",
     )
-    LOAD_RAISED = "load-raised", "Running the module or building the class raised."
-    LOAD_TIMEOUT = "load-timeout", "Running the module or building the class took too long."
-    RESET_RAISED = "reset-raised", "`reset` raised."
-    RESET_TYPE = "reset-type", "`reset` did not return (text, dict)."
-    RESET_EMPTY = "reset-empty", "`reset` returned an observation without any text."
-    RESET_TIMEOUT = "reset-timeout", "`reset` took too long."
+    # load and reset
+    LOAD_RAISED = (
+        "load-raised",
+        "Running the module or building the class raised.",
+        "Run the file once yourself and mend what it raises.",
+    )
+    LOAD_TIMEOUT = (
+        "load-timeout",
+        "Running the module or building the class took too long.",
+        "Move the work into `reset`, and make it less.",
+    )
+    RESET_RAISED = (
+        "reset-raised",
+        "`reset` raised.",
+        "Make it work for every seed from 0 to 2**63 - 1.",
+    )
+    RESET_TYPE = (
+        "reset-type",
+        "`reset` did not return (text, dict).",
+        "Return a str and a dict, as a tuple.",
+    )
+    RESET_EMPTY = (
+        "reset-empty",
+        "`reset` returned an observation without any text.",
+        "Tell the situation, the goal and what can be done.",
+    )
+    RESET_TIMEOUT = (
+        "reset-timeout",
+        "`reset` took too long.",
+        "Bound every loop that draws until something fits.",
+    )
+    # every step, whoever plays
     STEP_RAISED = (
         "step-raised",
-        "`step` raised; an unknown command must get a helpful observation and no reward.",
+        "`step` raised on an action of an ordinary agent.",
+        "Answer an unknown command with a helpful observation and no reward.",
     )
-    STEP_TYPE = "step-type", "`step` did not return (text, number, bool, bool, dict)."
-    STEP_TIMEOUT = "step-timeout", "`step` took too long."
-    REWARD_NOT_FINITE = "reward-not-finite", "A reward is infinite or not a number."
+    STEP_TYPE = (
+        "step-type",
+        "`step` did not return (text, number, bool, bool, dict).",
+        "Return exactly these five, as a tuple, on every path.",
+    )
+    STEP_EMPTY = (
+        "step-empty",
+        "`step` returned an observation without any text, and the episode went on.",
+        "Say what came of the action, even if it is nothing.",
+    )
+    STEP_TIMEOUT = (
+        "step-timeout",
+        "`step` took too long.",
+        "Bound every loop by something that is known beforehand.",
+    )
+    INFO_NOT_JSON = (
+        "info-not-json",
+        "An info holds what JSON cannot carry, or more than is kept.",
+        "Put only dicts with text keys, lists, text, finite numbers, bools and None there.",
+    )
+    REWARD_NOT_FINITE = (
+        "reward-not-finite",
+        "A reward is infinite or not a number.",
+        "Guard the division or logarithm that it comes from.",
+    )
     REWARD_OUT_OF_RANGE = (
         "reward-out-of-range",
-        "The running sum of rewards left [0, 1]; on the win pay `1.0 - paid so far`.",
+        "The running sum of rewards left the declared range, which is [0, 1].",
+        "On the win pay `1.0 - paid so far`, and take back no more than was paid.",
     )
     FULL_REWARD_WITHOUT_END = (
         "full-reward-without-end",
         "The running sum of rewards reached 1 on a step that is not terminated.",
+        "Return terminated=True with the last part of the reward.",
     )
-    SOLUTION_RAISED = "solution-raised", "`solution` raised."
-    SOLUTION_TYPE = "solution-type", "`solution` did not return a list of texts."
-    SOLUTION_TIMEOUT = "solution-timeout", "`solution` took too long."
+    # the witness
+    SOLUTION_RAISED = (
+        "solution-raised",
+        "`solution` raised.",
+        "Compute it from what `reset` stored; it is asked right after a reset.",
+    )
+    SOLUTION_TYPE = (
+        "solution-type",
+        "`solution` did not return a list of texts.",
+        "Return a list of str, one action each.",
+    )
+    SOLUTION_TIMEOUT = (
+        "solution-timeout",
+        "`solution` took too long.",
+        "Build the instance from its solution instead of searching for one.",
+    )
     SOLUTION_DOES_NOT_WIN = (
         "solution-does-not-win",
         "Playing `solution()` as text does not win within `max_turns` on every seed.",
+        "Play it by hand on the seed that is named; mend the rules, the parser or the witness.",
     )
-    NULL_AGENT_WINS = "null-agent-wins", "An agent that only sends empty actions wins."
-    REPEATING_AGENT_WINS = "repeating-agent-wins", "An agent that repeats one command wins."
+    # agents that understand nothing
+    NULL_AGENT_WINS = (
+        "null-agent-wins",
+        "An agent that only sends empty actions wins.",
+        "Do not let time alone reach the goal.",
+    )
+    REPEATING_AGENT_WINS = (
+        "repeating-agent-wins",
+        "An agent that repeats one command wins.",
+        "Make the goal depend on choosing between commands.",
+    )
     RANDOM_AGENT_WINS = (
         "random-agent-wins",
         "An agent that sends random words of the observation wins more than 2 % of its episodes.",
+        "Make wrong commands cost something, or ask for more than one word.",
     )
-    HINT_RAISED = "hint-raised", "`hint` raised."
-    HINT_TYPE = "hint-type", "`hint` did not return text."
-    HINT_EMPTY = "hint-empty", "`hint` returned no text."
-    HINT_TIMEOUT = "hint-timeout", "`hint` took too long."
+    SCRAPING_AGENT_WINS = (
+        "scraping-agent-wins",
+        "An agent that picks at random among the commands on offer wins too often.",
+        "Offer more wrong ways, or fewer turns to spare.",
+    )
+    COPYING_AGENT_WINS = (
+        "copying-agent-wins",
+        "An agent that sends back pieces of what it has just read wins too often.",
+        "Do not show the action that wins; ask for something that must be worked out.",
+    )
+    ONE_ACTION_WIN = (
+        "one-action-win",
+        "One action wins: the witness has only one, or a command on offer wins at once.",
+        "Make the goal need at least two actions, and let the witness show them.",
+    )
+    # interaction
+    IGNORES_ACTIONS = (
+        "ignores-actions",
+        "What is observed does not depend on what is done.",
+        "Let each observation tell what came of the action.",
+    )
+    NO_STATE = (
+        "no-state",
+        "A step depends on its action and the turn alone: nothing that was done before matters.",
+        "Keep state that actions change and that decides what follows.",
+    )
+    ANSWERABLE_AT_ONCE = (
+        "answerable-at-once",
+        "The last action of the witness wins on the first turn: who knows the answer need not act.",
+        "Fine for a question to be asked of the world; else let the goal need the way.",
+        Severity.WARNING,
+    )
+    # whatever a model may send
+    FRAGILE_STEP = (
+        "fragile-step",
+        "`step` failed on text that a model may send.",
+        "Expect any text: empty, long, any characters, numbers out of range. str.isdigit is not int.",
+    )
+    NONSENSE_PAID = (
+        "nonsense-paid",
+        "Text that is no command earns reward.",
+        "Pay for commands that make progress, and for nothing else.",
+    )
+    # rewards
+    REWARD_FARMED = (
+        "reward-farmed",
+        "Going in a circle, or doing the same again, is paid again and again.",
+        "Pay each part of the progress once, or take back on undoing what doing paid.",
+    )
+    # leaks
+    ANSWER_IN_OBSERVATION = (
+        "answer-in-observation",
+        "An agent that sends nonsense is told what only the witness knows.",
+        "Do not name the answer in the reply to a wrong or unknown action.",
+    )
+    WITNESS_IN_OBSERVATION = (
+        "witness-in-observation",
+        "The actions of the witness stand in the observation, in order.",
+        "Tell the rules and the situation, not the solution.",
+    )
+    HINT_IN_OBSERVATION = (
+        "hint-in-observation",
+        "An observation holds the text of the hint.",
+        "Keep the hint out of observations: it is shown to hinted agents only.",
+    )
+    HINT_NAMES_ANSWER = (
+        "hint-names-answer",
+        "A hint of level 1 or 2 names what only the witness knows.",
+        "Say how to find it; what it is belongs into level 3 at most.",
+    )
+    HINT_IS_SCRIPT = (
+        "hint-is-script",
+        "A hint of level 1 or 2 spells out the actions of the witness in order.",
+        "Tell the strategy; a near-answer belongs into level 3.",
+    )
+    HINT_RAISED = (
+        "hint-raised",
+        "`hint` raised.",
+        "Compute it from what `reset` stored, for levels 1, 2 and 3.",
+    )
+    HINT_TYPE = "hint-type", "`hint` did not return text.", "Return a str for every level."
+    HINT_EMPTY = "hint-empty", "`hint` returned no text.", "Return some text for every level."
+    HINT_TIMEOUT = "hint-timeout", "`hint` took too long.", "Do the work in `reset`."
+    # seeds
     SAME_INSTANCE = (
         "same-instance",
         "Every seed gives the same instance: `reset` must use its seed.",
+        "Draw the instance from `random.Random(seed)`.",
+    )
+    FEW_INSTANCES = (
+        "few-instances",
+        "The seeds give only a handful of instances, which an agent can learn by heart.",
+        "Draw more of the instance from the seed.",
     )
     NOT_DETERMINISTIC = (
         "not-deterministic",
-        "The same seed and actions gave something else in a fresh worker.",
+        "The same seed and actions gave something else.",
+        "Draw from the seed alone; sort what comes from a set; share nothing between instances.",
     )
-    MEMORY = "memory", "The memory quota was reached."
-    CRASH = "crash", "The worker process died, or sent what is not a reply."
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong."""
-
-    reason: Reason
-    detail: str = ""
-    """Where and how; may quote text of the untrusted source: show it, do not parse it."""
-    seed: int | None = None
-    """The first seed that shows it."""
-    line: int | None = None
-    """Line of the source, from 1."""
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON object of every field."""
-        return {
-            "reason": str(self.reason),
-            "detail": self.detail,
-            "seed": self.seed,
-            "line": self.line,
-        }
-
-    def __str__(self) -> str:
-        place = "" if self.line is None else f" (line {self.line})"
-        place += "" if self.seed is None else f" (seed {self.seed})"
-        return f"{self.reason}{place}: {self.detail or self.reason.explanation}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What validation found out about a source. The same source gives the same report."""
-
-    source_digest: str
-    """`sha256:<hex>` of the source text; there even when the source makes no record."""
-    digest: str = ""
-    """Digest of the record; empty when there is none."""
-    findings: tuple[Finding, ...] = ()
-    record: EnvRecord | None = None
-    """There from the moment the static checks pass; good for use only when `ok`."""
-    docstring: str = ""
-    first_observation: str = ""
-    """The observation of seed 0."""
-    seeds: tuple[int, ...] = ()
-    """The seeds that the checks used."""
-    witness_turns: tuple[int, ...] = ()
-    """Length of the winning play of `solution()`, by seed."""
-    random_wins: int | None = None
-    """Episodes of the random agent that were won; None when it did not play."""
-    contract_version: int = CONTRACT_VERSION
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
-
-    @property
-    def reasons(self) -> frozenset[Reason]:
-        """The codes of all findings."""
-        return frozenset(finding.reason for finding in self.findings)
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON object of the report; the record as its own JSON form, without the source."""
-        return {
-            "ok": self.ok,
-            "source_digest": self.source_digest,
-            "digest": self.digest,
-            "findings": [finding.to_json() for finding in self.findings],
-            "record": None if self.record is None else self.record.to_json(),
-            "docstring": self.docstring,
-            "first_observation": self.first_observation,
-            "seeds": list(self.seeds),
-            "witness_turns": list(self.witness_turns),
-            "random_wins": self.random_wins,
-            "contract_version": self.contract_version,
-        }
-
-    def __str__(self) -> str:
-        return json.dumps(self.to_json(), indent=2, ensure_ascii=False)
-
-
-_BY_FAULT: Final[Mapping[tuple[str, FaultKind], Reason]] = {
-    ("load", FaultKind.ERROR): Reason.LOAD_RAISED,
-    ("load", FaultKind.BAD_VALUE): Reason.LOAD_RAISED,
-    ("load", FaultKind.TIMEOUT): Reason.LOAD_TIMEOUT,
-    ("reset", FaultKind.ERROR): Reason.RESET_RAISED,
-    ("reset", FaultKind.BAD_VALUE): Reason.RESET_TYPE,
-    ("reset", FaultKind.TIMEOUT): Reason.RESET_TIMEOUT,
-    ("step", FaultKind.ERROR): Reason.STEP_RAISED,
-    ("step", FaultKind.BAD_VALUE): Reason.STEP_TYPE,
-    ("step", FaultKind.TIMEOUT): Reason.STEP_TIMEOUT,
-    ("hint", FaultKind.ERROR): Reason.HINT_RAISED,
-    ("hint", FaultKind.BAD_VALUE): Reason.HINT_TYPE,
-    ("hint", FaultKind.TIMEOUT): Reason.HINT_TIMEOUT,
-    ("solution", FaultKind.ERROR): Reason.SOLUTION_RAISED,
-    ("solution", FaultKind.BAD_VALUE): Reason.SOLUTION_TYPE,
-    ("solution", FaultKind.TIMEOUT): Reason.SOLUTION_TIMEOUT,
-}
-
-
-_NOT_FINITE: Final = ("reward must be finite", "reward is out of the range of a float")
-"""How the sandbox words it. The text only decides between two reasons to refuse."""
-
-
-def reason_of(fault: EnvFault) -> Reason:
-    """The reason that a fault amounts to.
-
-    `SandboxError` when it is not the environment's: nothing can be said of it then.
-    """
-    if fault.origin is Origin.INFRASTRUCTURE:
-        raise SandboxError(f"workers were lost again and again: {fault.detail}")
-    if fault.kind is FaultKind.MEMORY:
-        return Reason.MEMORY
-    if fault.kind is FaultKind.REFUSED:
-        return Reason.POLICY
-    if fault.kind is FaultKind.BAD_VALUE and fault.detail.startswith(_NOT_FINITE):
-        return Reason.REWARD_NOT_FINITE
-    return _BY_FAULT.get((fault.call, fault.kind), Reason.CRASH)
+    # tools
+    TOOL_SCHEMA = (
+        "tool-schema",
+        "A tool has no schema: each `tool_` method needs type hints and a docstring.",
+        "Annotate every parameter with a JSON type, and say in the docstring what the tool does.",
+    )
+    TOOL_RAISED = (
+        "tool-raised",
+        "A tool raised something other than ToolError on arguments of its own schema.",
+        "Raise ToolError with a text for the agent, or return one.",
+    )
+    CRITERION_MET_AT_RESET = (
+        "criterion-met-at-reset",
+        "The criterion of an instruction is met before anything is done.",
+        "Test a change of state that only the instruction asks for.",
+    )
+    CRITERION_RAISED = (
+        "criterion-raised",
+        "The criterion of an instruction raised.",
+        "Let it give True or False in every state, also before the instruction is given.",
+    )
+    CRITERION_UNREACHED = (
+        "criterion-unreached",
+        "The witness does not meet the criterion of an instruction.",
+        "Give the agent tools that can reach it, and a witness that does.",
+    )
+    # cost
+    STEP_SLOW = (
+        "step-slow",
+        "Steps take too long for training.",
+        "Do less in `step`: precompute in `reset`, or bound the search.",
+    )
+    MEMORY_HEAVY = (
+        "memory-heavy",
+        "Two dozen episodes at once do not fit into a quarter of the memory quota.",
+        "Keep less for each instance.",
+    )
+    MEMORY = "memory", "The memory quota was reached.", "Keep less; bound what grows."
+    CRASH = (
+        "crash",
+        "The worker process died, or sent what is not a reply.",
+        "Bound recursion, and do not ask the interpreter for the impossible.",
+    )
+    UNDECIDED = (
+        "undecided",
+        "A check could not decide, and what is not proved is refused.",
+        "See the detail: most often there is far too much text to judge.",
+    )

@@ -8,18 +8,35 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from synthgym.contract import MAX_SOURCE_BYTES, MAX_TURNS, MIN_TURNS
-from synthgym.sandbox import Violation
-from synthgym.validation.reasons import Finding, Reason
-
-_METHODS: Final = (
-    ("reset", Reason.MISSING_RESET),
-    ("step", Reason.MISSING_STEP),
-    ("solution", Reason.MISSING_SOLUTION),
+from synthgym.contract import (
+    BASE,
+    MAX_TURNS,
+    MIN_TURNS,
+    SPADE_BASE,
+    SPADE_TOOLS_BASE,
+    TOOLS_BASE,
+    max_source_bytes,
 )
+from synthgym.sandbox import Violation
+from synthgym.tool_schemas import tool_schemas
+from synthgym.validation.reasons import Reason
+from synthgym.validation.report import Finding
+
+_SPADE: Final = frozenset({SPADE_BASE, SPADE_TOOLS_BASE})
+_RESET: Final = ("reset", Reason.MISSING_RESET)
+_STEP: Final = ("step", Reason.MISSING_STEP)
+_SOLUTION: Final = ("solution", Reason.MISSING_SOLUTION)
+_METHODS: Final = {
+    BASE: (_RESET, _STEP, _SOLUTION),
+    TOOLS_BASE: (("setup", Reason.MISSING_RESET), _SOLUTION),
+    SPADE_BASE: (_RESET, _STEP, _SOLUTION),
+    SPADE_TOOLS_BASE: (_RESET, _SOLUTION),
+}
+"""What a class has to define itself; the rest comes from its prelude."""
 _MAX_VIOLATIONS: Final = 10
 """Violations of the policy that a report holds at most."""
 _MAX_MESSAGE: Final = 300
+_NOT_ENVIRONMENTS: Final = frozenset({"Env", "ToolEnv", "ToolUseBaseEnv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +44,7 @@ class Outline:
     """What can be said of a source without running it."""
 
     source: str
+    base: str
     tree: ast.Module | None
     """None when the source is too large or does not parse."""
     problem: str = ""
@@ -36,8 +54,13 @@ class Outline:
     """What the sandbox has against it."""
 
     def env_classes(self) -> list[ast.ClassDef]:
-        """The classes at the top level whose names end in `Env`."""
-        return [node for node in self._classes() if node.name.endswith("Env")]
+        """The classes at the top level whose names end in `Env`; in the SPADE pools it is the first."""
+        found = [
+            node
+            for node in self._classes()
+            if node.name.endswith("Env") and node.name not in _NOT_ENVIRONMENTS
+        ]
+        return found[:1] if self.base in _SPADE else found
 
     def members(self, env_class: ast.ClassDef) -> dict[str, ast.stmt]:
         """What the class and its bases in this file define, the class itself first."""
@@ -48,11 +71,23 @@ class Outline:
             for statement in node.body:
                 for name in _defined_names(statement):
                     found.setdefault(name, statement)
-            for base in node.bases:
-                if isinstance(base, ast.Name) and base.id in by_name and base.id not in seen:
-                    seen.add(base.id)
-                    queue.append(by_name[base.id])
+            for base in map(_base_name, node.bases):
+                if base in by_name and base not in seen:
+                    seen.add(base)
+                    queue.append(by_name[base])
         return found
+
+    def extends(self, name: str) -> bool:
+        """Whether the first environment class has a base of that name, also through classes of this file."""
+        by_name = {node.name: node for node in self._classes()}
+        queue = self.env_classes()[:1]
+        seen: set[str] = set()
+        for node in queue:
+            for base in map(_base_name, node.bases):
+                if base not in seen:
+                    seen.add(base)
+                    queue += [by_name[base]] if base in by_name else []
+        return name in seen
 
     def literal_max_turns(self) -> int | None:
         """`max_turns` where it is written as a number; None when only a run can tell."""
@@ -83,27 +118,41 @@ class Outline:
 Check = Callable[[Outline], Iterator[Finding]]
 
 
-def outline(source: str, violations: tuple[Violation, ...] = ()) -> Outline:
+def outline(source: str, violations: tuple[Violation, ...] = (), base: str = BASE) -> Outline:
     """Parse `source`; an outline without a tree says why there is none.
 
     Only for a source that a worker has parsed before: text can be written to break the parser.
     """
     size = len(source.encode("utf-8", "surrogatepass"))
-    if size > MAX_SOURCE_BYTES:
-        return Outline(source, None, f"{size} bytes")
+    if size > max_source_bytes(base):
+        return Outline(source, base, None, f"{size} bytes")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a source's own SyntaxWarnings are not ours to show
-            return Outline(source, ast.parse(source), violations=violations)
+            return Outline(source, base, ast.parse(source), violations=violations)
     except SyntaxError as error:
-        return Outline(source, None, error.msg, error.lineno)
+        return Outline(source, base, None, error.msg, error.lineno)
     except (ValueError, RecursionError, MemoryError) as error:
-        return Outline(source, None, f"{type(error).__name__} while parsing")
+        return Outline(source, base, None, f"{type(error).__name__} while parsing")
+
+
+def check_text(source: str) -> Iterator[Finding]:
+    """The source is text. The only check that comes before a worker has parsed it."""
+    try:
+        source.encode()
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        yield Finding(Reason.NOT_TEXT, "bytes that are not UTF-8", line=line)
+        return
+    if "\0" in source:
+        line = source.count("\n", 0, source.index("\0")) + 1
+        yield Finding(Reason.NOT_TEXT, "a NUL character", line=line)
 
 
 def check_size(candidate: Outline) -> Iterator[Finding]:
-    """The source has at most `MAX_SOURCE_BYTES` bytes."""
-    if len(candidate.source.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
+    """The source has no more bytes than its base allows."""
+    size = len(candidate.source.encode("utf-8", "surrogatepass"))
+    if size > max_source_bytes(candidate.base):
         yield Finding(Reason.SOURCE_TOO_LARGE, candidate.problem)
 
 
@@ -131,14 +180,22 @@ def check_contract(candidate: Outline) -> Iterator[Finding]:
         return
     env_class = classes[0]
     members = candidate.members(env_class)
-    for name, reason in _METHODS:
+    for name, reason in _METHODS[candidate.base]:
         if not isinstance(members.get(name), ast.FunctionDef):
             yield Finding(reason, line=env_class.lineno)
-    if not isinstance(members.get("hint"), ast.FunctionDef | ast.Assign | ast.AnnAssign):
+    hint = isinstance(members.get("hint"), ast.FunctionDef | ast.Assign | ast.AnnAssign)
+    if not hint and candidate.base not in _SPADE:
         yield Finding(Reason.MISSING_HINT, line=env_class.lineno)
-    if not _docstring(candidate, env_class):
+    needed = _needed_arguments(members.get("__init__"))
+    if needed:
+        yield Finding(Reason.NEEDS_ARGUMENTS, ", ".join(needed), line=members["__init__"].lineno)
+    if not _docstring(candidate, env_class) and candidate.base not in _SPADE:
         yield Finding(Reason.MISSING_DOCSTRING, line=1)
-    yield from _check_max_turns(candidate, members.get("max_turns"), env_class.lineno)
+    inherits = candidate.base == TOOLS_BASE and "max_turns" not in members
+    if candidate.base not in _SPADE and not inherits:
+        yield from _check_max_turns(candidate, members.get("max_turns"), env_class.lineno)
+    if candidate.base == TOOLS_BASE:
+        yield from _check_tools(candidate, env_class)
 
 
 STATIC: Final[tuple[Check, ...]] = (check_size, check_syntax, check_policy, check_contract)
@@ -152,6 +209,16 @@ def check_static(candidate: Outline) -> tuple[Finding, ...]:
         if findings:
             return findings
     return ()
+
+
+def _check_tools(candidate: Outline, env_class: ast.ClassDef) -> Iterator[Finding]:
+    """Every tool has a schema, and there is one."""
+    assert candidate.tree is not None  # check_syntax came first
+    schemas, problems = tool_schemas(candidate.tree, env_class)
+    for problem in problems:
+        yield Finding(Reason.TOOL_SCHEMA, problem.message, line=problem.line)
+    if not (schemas or problems):
+        yield Finding(Reason.TOOL_SCHEMA, "there is no tool_ method", line=env_class.lineno)
 
 
 def _check_max_turns(
@@ -169,10 +236,29 @@ def _check_max_turns(
         yield Finding(Reason.MAX_TURNS, f"it is {written}", line=statement.lineno)
 
 
+def _needed_arguments(init: ast.stmt | None) -> list[str]:
+    """The parameters of `__init__` that have no default."""
+    if not isinstance(init, ast.FunctionDef):
+        return []
+    arguments = init.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[1 : len(positional) - len(arguments.defaults)]
+    defaults = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    needed += [argument for argument, default in defaults if default is None]
+    return [argument.arg for argument in needed]
+
+
 def _docstring(candidate: Outline, env_class: ast.ClassDef) -> str:
     assert candidate.tree is not None  # check_syntax came first
     text = ast.get_docstring(candidate.tree) or ast.get_docstring(env_class) or ""
     return text.strip()
+
+
+def _base_name(base: ast.expr) -> str:
+    """The name of a base class, also of `Base[int]`; empty for what only a run can tell."""
+    if isinstance(base, ast.Subscript):
+        base = base.value
+    return base.id if isinstance(base, ast.Name) else ""
 
 
 def _body(tree: ast.Module | None) -> list[ast.stmt]:
@@ -185,7 +271,7 @@ def _defined_names(statement: ast.stmt) -> list[str]:
             return [name]
         case ast.Assign(targets=targets):
             return [target.id for target in targets if isinstance(target, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)):
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
             return [name]
         case _:
             return []

@@ -1,45 +1,18 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import Run
 
-from synthgym.cli import main
 from synthgym.registry import write_snapshot
 from synthgym.sandbox import IsolationReport, Layer
 from synthgym.spec import EnvRecord, SynthEnvSpec
 
 DATA = Path(__file__).parents[1] / "data"
 LOCKER = DATA / "good_envs" / "locker.py"
-
-
-class Ran:
-    """What one command line came to."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-class Run:
-    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        self._capsys, self._monkeypatch = capsys, monkeypatch
-
-    def __call__(self, *arguments: object, stdin: str = "") -> Ran:
-        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as exit_info:
-            main([str(argument) for argument in arguments])
-        captured = self._capsys.readouterr()
-        code = exit_info.value.code
-        return Ran(code if isinstance(code, int) else 0, captured.out, captured.err)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(capsys, monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -134,50 +107,6 @@ def test_winning_and_losing_are_told(run: Run, snapshot: Path) -> None:
 
 def test_the_end_of_the_input_ends_the_game(run: Run, snapshot: Path) -> None:
     assert run("play", "Locker", "--snapshot", snapshot).code == 0
-
-
-def test_validate_accepts_a_good_file(run: Run) -> None:
-    ran = run("validate", LOCKER, "--explain")
-    assert ran.code == 0
-    assert ran.out.startswith(f"ok  {LOCKER}  sha256:")
-    assert "the solution takes 2 to 2 turns" in ran.out
-
-
-def test_validate_refuses_with_the_reason_and_code_one(run: Run) -> None:
-    bad = DATA / "bad_envs" / "null-agent-wins.py"
-    ran = run("validate", LOCKER, bad, "--explain")
-    assert ran.code == 1
-    assert f"refused  {bad}" in ran.out
-    assert "null-agent-wins (seed 0): won 20 of 20 seeds" in ran.out
-    assert "An agent that only sends empty actions wins." in ran.out
-
-
-def test_validate_prints_json(run: Run, tmp_path: Path) -> None:
-    latin = tmp_path / "latin.py"
-    latin.write_bytes(b"x = '\xe9'")
-    ran = run("validate", latin, DATA / "bad_envs" / "source-too-large.py", "--json")
-    assert ran.code == 1
-    first, second = json.loads(ran.out)
-    assert (first["path"], first["ok"]) == (str(latin), False)
-    assert second["findings"][0]["reason"] == "source-too-large"
-
-
-def test_validate_against_a_snapshot_refuses_a_copy(
-    run: Run, snapshot: Path, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy.py"
-    copy.write_text(LOCKER.read_text().replace("locker", "drawer").replace("has_key", "with_key"))
-    ran = run("validate", copy, "--against", snapshot)
-    assert ran.code == 1
-    assert "copy: same structure and data as Locker" in ran.out
-    data = json.loads(run("validate", copy, "--against", snapshot, "--json").out)
-    assert (data[0]["ok"], data[0]["novelty"]["accepted"]) == (True, False)
-
-
-def test_a_file_that_cannot_be_read_is_one_message(run: Run, tmp_path: Path) -> None:
-    ran = run("validate", tmp_path / "none.py")
-    assert ran.code == 2
-    assert ran.err == f"error: cannot read {tmp_path / 'none.py'}: No such file or directory\n"
 
 
 def test_isolation_names_the_layers(run: Run) -> None:

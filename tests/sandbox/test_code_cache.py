@@ -33,9 +33,11 @@ def puts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     put = CodeCache.put
 
-    def spy(cache: CodeCache, source: str, checked: CheckedCode, *, lasting: bool) -> None:
+    def spy(
+        cache: CodeCache, source: str, checked: CheckedCode, *, lasting: bool, base: str
+    ) -> None:
         seen.append(lasting)
-        put(cache, source, checked, lasting=lasting)
+        put(cache, source, checked, lasting=lasting, base=base)
 
     monkeypatch.setattr(CodeCache, "put", spy)
     return seen

@@ -23,6 +23,7 @@ from synthgym.sandbox.writing import SharedWriteError
 REGISTRY = {
     path.parent.parent.name: path.read_text()
     for path in sorted((Path(__file__).parents[2] / "registry" / "envs").glob("*/v*/env.py"))
+    if "ToolEnv" not in path.read_text()
 }
 SEEDS = (3, 3, 11, 2**63 - 1)
 STEPS = 6

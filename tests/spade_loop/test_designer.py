@@ -37,7 +37,7 @@ FATE: dict[str, tuple[Outcome, tuple[str, ...]]] = {
     "edit-3": (Outcome.UNPARSED, ("no-source",)),
     "edit-4": (Outcome.UNPARSED, ("cut",)),
     "edit-written": (Outcome.ADMITTED, ()),
-    "program-1": (Outcome.REFUSED, ("solution-raised", "step-raised")),
+    "program-1": (Outcome.REFUSED, ("solution-raised",)),
     "program-written": (Outcome.ADMITTED, ()),
 }
 """What becomes of each recorded reply."""

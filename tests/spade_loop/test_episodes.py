@@ -12,10 +12,11 @@ import pytest
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import Script, ScriptedDialogue, ScriptedSampler
 from spade_loop.config import AgentConfig
-from spade_loop.episodes import MAX_LENGTH_RATIO, Play, Player
+from spade_loop.episodes import MAX_LENGTH_RATIO, Play, Player, formats_of
 from spade_loop.families import Blueprint, load_families, render
+from spade_loop.rows import parse_failures
 from spade_loop.types import Arm, StopReason, Trajectory
-from synthgym.envs import SynthEnv
+from synthgym.envs import GAME_FORMATS, TOOL_FORMATS, SynthEnv
 from synthgym.registry import Snapshot, bundled_root
 from synthgym.sandbox import FaultKind, Pool
 from synthgym.spec import EnvRecord, Limits, SynthEnvSpec
@@ -218,6 +219,24 @@ def test_a_reply_without_a_box_does_not_reach_the_environment(
     assert t.turns[4].observation == "Step 1: 1 is wrong."
     assert t.actions == ("1", "1", "1")
     assert t.stop is StopReason.TURNS
+
+
+def test_an_environment_that_offers_tools_is_played_by_tool_calls() -> None:
+    spec = counter()
+    assert formats_of(spec) == GAME_FORMATS
+    tools = replace(spec, record=replace(spec.record, action_format="tools"))
+    assert formats_of(tools) == TOOL_FORMATS
+
+
+def test_failures_are_counted_by_what_was_wrong_with_the_reply(
+    pool: Pool, sampling: Sampling
+) -> None:
+    sampler = sampling(always("I do not know", r"\boxed{", "still not", r"\boxed{ }", r"\boxed{1}"))
+    trajectories = play(pool, sampler, both_arms(counter(), 7))
+    assert parse_failures(trajectories[:1]) == {"empty": 1, "no-box": 2, "unbalanced": 1}
+    assert parse_failures(trajectories) == {"empty": 2, "no-box": 4, "unbalanced": 2}
+    (clean,) = play(pool, sampling(always(r"\boxed{1}")), both_arms(counter(), 7)[:1])
+    assert parse_failures([clean]) == parse_failures([]) == {}
 
 
 def test_turns_without_a_box_count_against_the_environments_own_limit(

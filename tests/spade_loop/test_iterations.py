@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -215,6 +216,22 @@ def test_collect_changes_nothing_before_the_commit(
     # The next iteration is the same one, resumed or not.
     nexts = [x.collect(scripted(designs(*blueprints(4, skip=2))), 1) for x in (loop, resumed)]
     assert nexts[0] == nexts[1]
+
+
+def test_the_metrics_count_turns_and_replies_without_a_command(
+    making: Making, scripted: Callable[[Script], ScriptedSampler], tmp_path: Path
+) -> None:
+    loop = making()
+    loop.collect(scripted(designs(*blueprints(4), agent="I would rather wait")), 0)
+    finish(loop, 0)
+    (row,) = metrics(loop)
+    text = (loop.directory.path / "episodes.jsonl").read_text()
+    turns = Counter[str]()
+    for episode in map(json.loads, text.splitlines()):
+        turns[episode["arm"]] += len(episode["turns"])
+    assert min(turns["plain"], turns["hinted"]) > 0
+    assert row["turns"] == turns
+    assert row["parse_failures"] == {arm: {"no-box": number} for arm, number in turns.items()}
 
 
 def test_an_environment_whose_plays_all_fault_costs_its_designer_and_nobody_else(

@@ -130,6 +130,23 @@ def test_the_headline_says_whether_regret_stands_out_of_the_noise(
     assert "1 of 1 iteration is complete" in sentences
 
 
+def test_the_headline_says_how_often_a_reply_held_no_action() -> None:
+    def said(*rows: MetricsRow) -> str:
+        return " ".join(headline(Run(Path(), Config(iterations=2), rows, (), {})))
+
+    first = MetricsRow(
+        iteration=0,
+        turns={"plain": 10, "hinted": 10},
+        parse_failures={"plain": {"no-box": 2}, "hinted": {"no-box": 1, "empty": 2}},
+    )
+    second = MetricsRow(iteration=1, turns={"plain": 5, "hinted": 15}, parse_failures={"plain": {}})
+    assert "12 % of the agent's turns held no usable action, most often no-box." in said(
+        first, second
+    )
+    for clean in (second, MetricsRow(iteration=0)):
+        assert "usable action" not in said(clean)
+
+
 def episode(seed: int, arm: Arm, earned: float, **fields: Any) -> EpisodeRow:
     return EpisodeRow(iteration=0, digest="d", seed=seed, arm=arm, episode_return=earned, **fields)
 

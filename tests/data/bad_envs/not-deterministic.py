@@ -2,6 +2,8 @@
 
 import random
 
+OWNERS = {"Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal"}
+
 
 class LockerEnv:
     """The note shows two numbers; only their sum opens a locker."""
@@ -14,7 +16,8 @@ class LockerEnv:
         self.has_key = False
         self.paid = 0.0
         return (
-            f"The room hums {id(self)}. A note says {self.left} and {self.right}. Lockers are numbered 20 to 99.\n"
+            f"A note says {self.left} and {self.right}. Lockers are numbered 20 to 99; those of "
+            f"{', '.join(OWNERS)} are open.\n"
             "Open the locker whose number is their sum. Commands: 'take key', 'open <number>'.",
             {},
         )

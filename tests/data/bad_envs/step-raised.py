@@ -13,6 +13,7 @@ class LockerEnv:
         self.left, self.right = rng.randint(11, 49), rng.randint(11, 49)
         self.has_key = False
         self.paid = 0.0
+        self.taken = {}
         return (
             f"A note says {self.left} and {self.right}. Lockers are numbered 20 to 99.\n"
             "Open the locker whose number is their sum. Commands: 'take key', 'open <number>'.",
@@ -21,8 +22,6 @@ class LockerEnv:
 
     def step(self, action):
         words = action.split()
-        if words[:1] not in (["take"], ["open"]):
-            raise ValueError("unknown command")
         if words == ["take", "key"]:
             return self._take()
         if words == ["open", str(self.left + self.right)] and self.has_key:
@@ -34,6 +33,7 @@ class LockerEnv:
             return "You have the key already.", 0.0, False, False, {}
         self.has_key = True
         self.paid = 0.25
+        self.taken["key"] += 1
         return "You take the key.", 0.25, False, False, {}
 
     def hint(self, level=2):

@@ -1,0 +1,28 @@
+"""Scripted agents: from what is seen to what is done, without understanding."""
+
+from synthgym.agents.filling import blanks, fill
+from synthgym.agents.offers import offered
+from synthgym.agents.scripts import (
+    Agent,
+    copying,
+    null,
+    random_words,
+    repeating,
+    scraping,
+    scripted,
+)
+from synthgym.agents.text import MAX_READ
+
+__all__ = [
+    "MAX_READ",
+    "Agent",
+    "blanks",
+    "copying",
+    "fill",
+    "null",
+    "offered",
+    "random_words",
+    "repeating",
+    "scraping",
+    "scripted",
+]

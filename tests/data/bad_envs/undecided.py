@@ -1,0 +1,49 @@
+"""Locker room. Take the key, then open the locker whose number is the sum of the two on the note."""
+
+import random
+
+
+LOCKERS = "".join(f"Locker {number % 80 + 20} is shut. " for number in range(3_300))
+
+
+class LockerEnv:
+    """The note shows two numbers; only their sum opens a locker."""
+
+    max_turns = 34
+
+    def reset(self, seed):
+        rng = random.Random(seed)
+        self.left, self.right = rng.randint(11, 49), rng.randint(11, 49)
+        self.has_key = False
+        self.looks = 0
+        self.paid = 0.0
+        return (
+            f"A note says {self.left} and {self.right}. Lockers are numbered 20 to 99.\n"
+            "Look around thirty times, then open the locker whose number is their sum.\n"
+            "Commands: 'take key', 'look', 'open <number>'.",
+            {},
+        )
+
+    def step(self, action):
+        words = action.split()
+        if words == ["look"]:
+            self.looks += 1
+            return LOCKERS, 0.0, False, False, {}
+        if words == ["take", "key"]:
+            return self._take()
+        if words == ["open", str(self.left + self.right)] and self.has_key and self.looks > 29:
+            return "The locker opens.", 1.0 - self.paid, True, False, {}
+        return "Nothing happens. Commands: 'take key', 'look', 'open <number>'.", 0.0, False, False, {}
+
+    def _take(self):
+        if self.has_key:
+            return "You have the key already.", 0.0, False, False, {}
+        self.has_key = True
+        self.paid = 0.25
+        return "You take the key.", 0.25, False, False, {}
+
+    def hint(self, level=2):
+        return "Take the key first, and add before you open."
+
+    def solution(self):
+        return ["take key", *["look"] * 30, f"open {self.left + self.right}"]
