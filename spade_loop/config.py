@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -129,11 +129,22 @@ class TrainerConfig:
     """Alarm when sampler and trainer disagree by more than this, on average, about a trained token."""
 
 
+ALLOWABLE: Final = (
+    "copying-agent-wins",
+    "few-instances",
+    "random-agent-wins",
+    "scraping-agent-wins",
+)
+"""Reasons that speak of how much an environment teaches, and not of whether it is sound."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationConfig:
     """Admission."""
 
     seeds: int = 20
+    allowed: tuple[str, ...] = ()
+    """Reasons to refuse that do not count: a small model may need environments that luck wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +240,12 @@ def check(config: Config) -> None:
     if not config.policy.model:
         raise ConfigError("policy.model must name a model: a bundled one, a hub id or a directory")
     _check_skills(designer)
+    for reason in config.validation.allowed:
+        if reason not in ALLOWABLE:
+            raise ConfigError(
+                f"validation.allowed: {reason!r} cannot be allowed{did_you_mean(reason, ALLOWABLE)} "
+                f"(can be: {', '.join(ALLOWABLE)})"
+            )
     if config.reward.designer not in DESIGNER_REWARDS:
         known = ", ".join(DESIGNER_REWARDS)
         raise ConfigError(f"reward.designer must be one of {known}, got {config.reward.designer!r}")

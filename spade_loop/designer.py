@@ -168,9 +168,11 @@ class Designer:
         if draft is None:
             return Admission(candidate, None)
         report = validate(draft.source, pool=pool, seeds=self._config.validation.seeds)
-        if report.record is None or not report.ok:
-            codes = sorted(str(finding.reason) for finding in report.refusals)
-            detail = "; ".join(finding.detail for finding in report.refusals[:3])
+        allowed = self._config.validation.allowed
+        refusals = [item for item in report.refusals if str(item.reason) not in allowed]
+        if report.record is None or refusals:
+            codes = sorted(str(finding.reason) for finding in refusals)
+            detail = "; ".join(finding.detail for finding in refusals[:3])
             return Admission(
                 candidate.settled(Outcome.REFUSED, *codes, detail=detail), report.to_json()
             )

@@ -201,7 +201,7 @@ def test_the_fault_of_a_broken_session_is_received_at_once(pool: Pool) -> None:
 
 def test_what_was_sent_survives_the_end_of_its_worker(pool: Pool) -> None:
     (session,) = opened(pool, [0], PATIENT)
-    with pool.open(walk(), LIMITS) as other:
+    with pool.open(walk(), PATIENT) as other:  # how long it takes is not the point
         expected = observe(other, 0, ["slow", "a"])
     pool.send([session], ["slow"])
     time.sleep(0.1)

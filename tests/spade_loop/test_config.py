@@ -73,3 +73,12 @@ def test_a_recipe_that_is_not_toml_says_so(tmp_path: Path) -> None:
     path.write_text("name = \n")
     with pytest.raises(ConfigError, match="not valid TOML"):
         load_config(str(path))
+
+
+def test_only_reasons_that_speak_of_ease_can_be_allowed() -> None:
+    config = load_config("tiny", ['validation.allowed=["few-instances"]'])
+    assert config.validation.allowed == ("few-instances",)
+    with pytest.raises(ConfigError, match="did you mean 'scraping-agent-wins'"):
+        load_config("tiny", ['validation.allowed=["scraping-agent-win"]'])
+    with pytest.raises(ConfigError, match="'not-deterministic' cannot be allowed"):
+        load_config("tiny", ['validation.allowed=["not-deterministic"]'])

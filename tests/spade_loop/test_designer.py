@@ -13,7 +13,13 @@ import pytest
 
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import JsonSchema, ScriptedDialogue, ScriptedSampler
-from spade_loop.config import Config, DesignerConfig, PolicyConfig
+from spade_loop.config import (
+    ALLOWABLE,
+    Config,
+    DesignerConfig,
+    PolicyConfig,
+    ValidationConfig,
+)
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor
 from spade_loop.designer import Admission, Designer
 from spade_loop.dialects import Assignment, Exhibit, make_dialect
@@ -81,12 +87,15 @@ class Bench:
         self.asked: list[tuple[int, JsonSchema | None]] = []
         """(rows, schema) of each call of `generate`."""
 
-    def designer(self, dialect: str, **settings: Any) -> Designer:
+    def designer(
+        self, dialect: str, allowed: tuple[str, ...] = ALLOWABLE, **settings: Any
+    ) -> Designer:
         plain: dict[str, Any] = {"max_tokens": PLENTY, "initial_share": 0.0, "dialect": dialect}
         config = Config(
             seed=5,
             policy=PolicyConfig(model="recorded"),
             designer=DesignerConfig(**plain | settings),
+            validation=ValidationConfig(allowed=allowed),
         )
         return Designer(config, make_dialect(config.designer), self.corpus, "recorded")
 
@@ -276,6 +285,23 @@ def test_an_environment_whose_class_has_no_usable_name_is_named_design(
 
 
 # blueprints
+
+
+def test_what_luck_wins_is_refused_unless_the_run_allows_it(
+    bench: Bench, memory: NoveltyMemory
+) -> None:
+    family = FAMILIES["optimisation"]
+    easiest = {name: values[0] for name, values in family.choices().items()}
+    attempt = blueprint_attempt(Blueprint(family.name, easiest), "optimisation")
+    (strict,) = bench.run(bench.designer("blueprint", allowed=()), memory, [attempt])
+    assert (strict.candidate.outcome, strict.candidate.reasons) == (
+        Outcome.REFUSED,
+        ("scraping-agent-wins",),
+    )
+    (lenient,) = bench.run(bench.designer("blueprint"), memory, [attempt])
+    assert lenient.candidate.outcome is Outcome.ADMITTED
+    assert lenient.report is not None
+    assert lenient.report["ok"] is False
 
 
 @pytest.mark.parametrize("skill", sorted(FAMILIES))

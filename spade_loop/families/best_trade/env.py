@@ -9,17 +9,13 @@ shrinks from day to day. With rule `tip` there are no numbers: a crier praises t
 
 import random
 
-PARAMS = {"theme": "market", "rule": "tip", "choices": 4, "steps": 3, "spare": 2}
+PARAMS = {"theme": "market", "rule": "tip", "choices": 2, "steps": 3, "spare": 2}
 
 THEMES = {
-    "market": ["silk", "cloth", "soap", "lamps", "pots", "rugs"],
-    "mine": ["gold", "silver", "iron", "copper", "coal", "salt"],
-    "farm": ["corn", "oats", "milk", "eggs", "hay", "wool"],
-    "port": ["fish", "rope", "oil", "wine", "tea", "rice"],
-    "forest": ["wood", "nuts", "honey", "bark", "moss", "fur"],
-    "kitchen": ["bread", "cheese", "soup", "cake", "meat", "jam"],
-    "garden": ["roses", "mint", "beans", "peas", "figs", "plums"],
-    "office": ["paper", "ink", "glue", "tape", "pens", "desks"],
+    "market": ["red", "blue", "green", "black", "white"],
+    "mine": ["gold", "silver", "iron", "copper", "coal"],
+    "farm": ["corn", "oats", "milk", "eggs", "hay"],
+    "port": ["fish", "rope", "oil", "wine", "tea"],
 }
 RULES = {
     "tip": "The crier always praises the best offer, so take what the crier praises.",
@@ -46,7 +42,7 @@ class BestTradeEnv:
     def reset(self, seed=0):
         rng = random.Random(seed)
         goods = list(THEMES[PARAMS["theme"]])
-        self.prices = dict(zip(goods, rng.sample(range(1, 7), len(goods)), strict=False))
+        self.prices = dict(zip(goods, rng.sample(range(1, 6), len(goods)), strict=False))
         spend = [rng.randint(3, 6) for number in range(PARAMS["steps"] + 1)]
         self.days = []
         last = ""
@@ -105,9 +101,9 @@ class BestTradeEnv:
     def deal_cash(self, rng, best, others, purse, spend):
         above = rng.sample(range(purse + 1, purse + 6), 2)
         below = rng.sample(range(1, spend), 2)
-        wrong = [above[0], below[0], above[1], below[1]]
+        wrong = [above[0], below[0], above[1]]
         if rng.random() < 0.5:
-            wrong = [below[0], above[0], below[1], above[1]]
+            wrong = [below[0], above[0], below[1]]
         return dict(zip([best, *others], [spend, *wrong], strict=False))
 
     def deal_value(self, rng, best, others, purse, spend):

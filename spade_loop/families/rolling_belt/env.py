@@ -13,7 +13,7 @@ PARAMS = {
     "theme": "sky",
     "rule": "two",
     "shown": 5,
-    "choices": 4,
+    "choices": 2,
     "steps": 3,
     "spare": 2,
 }
@@ -23,10 +23,6 @@ THEMES = {
     "farm": ["cow", "pig", "hen", "goat", "duck", "horse"],
     "fruit": ["apple", "pear", "plum", "lemon", "grape", "peach"],
     "tools": ["saw", "nail", "rope", "brush", "drill", "file"],
-    "sea": ["crab", "seal", "shark", "whale", "squid", "eel"],
-    "music": ["drum", "flute", "harp", "horn", "bell", "piano"],
-    "toys": ["ball", "doll", "kite", "train", "robot", "bear"],
-    "house": ["door", "chair", "bed", "lamp", "clock", "stove"],
 }
 BLOCKS = {"two": "ab", "three": "abc", "double": "aabb", "back": "abcb"}
 RULES = {

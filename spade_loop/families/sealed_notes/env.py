@@ -1,9 +1,10 @@
 """A gem lies in one of several boxes and a note says something about where; whether to believe it is not told.
 
-Each turn shows one note and the boxes. Opening the box with the gem brings the next search; an empty box costs the
-turn and is shut again. The episode is won when every search has been ended in time. How far notes can be believed
-(always, never, every other note, or only those that the owl signs), how they are worded, the number of boxes, searches
-and turns to spare are set by PARAMS. The search of yesterday shows one note and where the gem really was.
+Each turn shows one note and the boxes that are still shut. Opening the box with the gem brings the next search; an
+empty box costs the turn and is out of this search, unless only two are left. The episode is won when every search has
+been ended in time. How far notes can be believed (always, never, every other note, or only those that the owl signs),
+how they are worded, the number of boxes, searches and turns to spare are set by PARAMS. The search of yesterday shows
+one note and where the gem really was.
 """
 
 import random
@@ -12,20 +13,16 @@ PARAMS = {
     "theme": "castle",
     "rule": "truth",
     "form": "is",
-    "choices": 4,
+    "choices": 2,
     "steps": 3,
     "spare": 2,
 }
 
 THEMES = {
-    "castle": ("gem", "box", ["red", "blue", "green", "black", "white", "pink"]),
-    "forest": ("nut", "tree", ["oak", "pine", "ash", "elm", "birch", "fir"]),
-    "school": ("key", "desk", ["north", "south", "east", "west", "middle", "front"]),
-    "house": ("ring", "jar", ["salt", "rice", "tea", "sugar", "flour", "corn"]),
-    "farm": ("egg", "place", ["hay", "barn", "cart", "roof", "gate", "shed"]),
-    "ship": ("map", "chest", ["sail", "deck", "mast", "hold", "rope", "crew"]),
-    "park": ("ball", "bush", ["rose", "holly", "fern", "ivy", "mint", "heath"]),
-    "museum": ("coin", "case", ["bone", "shell", "mask", "stone", "clock", "crown"]),
+    "castle": ("gem", "box", ["red", "blue", "green", "black", "white"]),
+    "forest": ("nut", "tree", ["oak", "pine", "ash", "elm", "birch"]),
+    "school": ("key", "desk", ["north", "south", "east", "west", "middle"]),
+    "house": ("ring", "jar", ["salt", "rice", "tea", "sugar", "flour"]),
 }
 RULES = {
     "truth": "Every note is true.",
@@ -74,6 +71,7 @@ class SealedNotesEnv:
         self.found = 0
         self.turn = 0
         self.paid = 0.0
+        self.shut = list(self.searches[0][1])
         old_right, old_options, old_note = self.example
         intro = (
             f"Find the {self.thing} {len(self.searches)} times. Notes may be true or false. "
@@ -91,23 +89,25 @@ class SealedNotesEnv:
         return rule == "truth"
 
     def ask(self):
-        _right, options, note = self.searches[self.found]
-        return f"Reply with one of: {', '.join(options)}. {note}."
+        return f"Reply with one of: {', '.join(self.shut)}. {self.searches[self.found][2]}."
 
     def step(self, action):
         self.turn += 1
         if self.found == len(self.searches):
             return "Every search is over.", 0.0, True, False, {}
-        right, options, _note = self.searches[self.found]
-        command = read(action, options)
+        right = self.searches[self.found][0]
+        command = read(action, self.shut)
         late = self.turn >= self.max_turns
         if not command:
             return f"No such {self.place} to open. {self.ask()}", 0.0, False, late, {}
         if command != right:
+            if len(self.shut) > 2:
+                self.shut.remove(command)
             return f"The {self.place} is empty. {self.ask()}", 0.0, False, late, {}
         self.found += 1
         if self.found == len(self.searches):
             return f"The last {self.thing} is found.", 1.0 - self.paid, True, False, {}
+        self.shut = list(self.searches[self.found][1])
         reward = self.found / len(self.searches) - self.paid
         self.paid += reward
         return f"Found, {self.found} so far. {self.ask()}", reward, False, late, {}

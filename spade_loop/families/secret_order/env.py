@@ -8,17 +8,13 @@ are set by PARAMS. Rule `total` counts on: the clerk gives the sum of all orders
 
 import random
 
-PARAMS = {"theme": "shop", "rule": "same", "choices": 4, "steps": 3, "spare": 2}
+PARAMS = {"theme": "shop", "rule": "same", "choices": 2, "steps": 3, "spare": 2}
 
 THEMES = {
     "shop": ("baker", "loaves"),
     "port": ("captain", "crates"),
     "farm": ("gardener", "seeds"),
     "library": ("keeper", "books"),
-    "school": ("teacher", "pens"),
-    "hotel": ("porter", "keys"),
-    "museum": ("guard", "coins"),
-    "mill": ("miller", "sacks"),
 }
 RULES = {
     "same": "Give exactly the number that was asked.",
@@ -74,7 +70,7 @@ class SecretOrderEnv:
 
     def offer(self, rng, number, answer):
         """The answer among wrong numbers, the number that was asked always among them."""
-        near = [answer + step for step in (-1, 1, 2, 3, 4)] + [number * 2, number + 1]
+        near = [answer + 1, answer - 1, answer + 2, answer + 3, number * 2, number + 1]
         wrong = sorted({value for value in near if value > 0 and value not in (answer, number)})
         rng.shuffle(wrong)
         if number != answer:
