@@ -13,80 +13,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 import typer.main
+from pages import CODE, FENCE, ROOT, after, block, read, shown, table
 
 import spade_loop.cli
 import synthgym.cli
-from spade_loop.batch import RoleSummary
-from spade_loop.config import Config, load_config
-from spade_loop.designer import Admission
-from spade_loop.measurement import Measured
-from spade_loop.rewards import DESIGNER_REWARDS, Regret
-from spade_loop.rows import design_rows, episode_rows, metrics_row
-from spade_loop.types import (
-    Arm,
-    Candidate,
-    Completion,
-    JsonRow,
-    Outcome,
-    Role,
-    StopReason,
-    Trajectory,
-    Turn,
-)
-from synthgym.contract import SKILLS
+from spade_loop.config import load_config
 from synthgym.registry.layout import FILE_CAPS, MANIFEST, MAX_MANIFEST_BYTES
 from synthgym.registry.manifest import Manifest, parse_json
 from synthgym.sandbox import FaultKind, isolation
 from synthgym.sandbox.names import MODULES
-from synthgym.spec import EnvRecord, Limits, SynthEnvSpec
+from synthgym.spec import Limits
 from synthgym.validation import Reason, Severity, validate
 from synthgym.validation.gates import GATES, STATIC_GATE
 
-ROOT = Path(__file__).parents[1]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*DOCS, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ROW = re.compile(r"^\| (`[^|]+?) \| ([^|]*)", re.MULTILINE)
-CODE = re.compile(r"`([^`]+)`")
 APPS = {"synthgym": synthgym.cli.app, "spade-loop": spade_loop.cli.app}
 CHEAP = ("list", "show", "isolation", "plan", "recipes", "verify")
 """Sub-commands that need no input and write nothing."""
-
-
-def read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def after(name: str, marker: str) -> str:
-    """The text of a page from `<!-- marker -->` to the next blank line after its table or block."""
-    _, found, rest = read(name).partition(f"<!-- {marker} -->\n")
-    assert found, f"{name} has no <!-- {marker} -->"
-    return re.split(r"\n\n(?!```)", rest, maxsplit=1)[0] + "\n"
-
-
-def block(name: str, marker: str) -> str:
-    """The code block after a marker."""
-    _, _, rest = read(name).partition(f"<!-- {marker} -->\n")
-    match = FENCE.match(rest)
-    assert match, f"{name}: no code block after <!-- {marker} -->"
-    return match[2]
-
-
-def table(name: str, marker: str) -> dict[str, str]:
-    """The second column of the table after a marker, by each name in the first."""
-    rows: dict[str, str] = {}
-    for first, second in ROW.findall(after(name, marker)):
-        for key in CODE.findall(first):
-            assert key not in rows, f"{name}: {key} comes twice"
-            rows[key] = second.strip()
-    return rows
-
-
-def shown(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 # --- README ---
@@ -263,98 +209,6 @@ def test_the_caps_and_the_manifest_are_those_of_the_code() -> None:
     assert documented == caps
     manifest = parse_json(Manifest(name="x", version="1", entries=()).to_bytes(), "x")
     assert set(table("docs/registry.md", "manifest")) == set(manifest)
-
-
-def flat(row: JsonRow, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys of nested data."""
-    for key, value in row.items():
-        if isinstance(value, dict) and value:
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def test_the_table_of_settings_has_every_setting_with_its_default() -> None:
-    def as_shown(value: Any) -> str:
-        if value == SKILLS:
-            return "all six"
-        return '`""`' if value == "" else f"`{list(value) if value == () else value}`"
-
-    expected = {key: as_shown(value) for key, value in flat(Config().to_json())}
-    assert table("docs/spade.md", "settings") == expected
-
-
-def test_the_designer_rewards_are_those_of_the_code() -> None:
-    assert set(table("docs/spade.md", "designer rewards")) == set(DESIGNER_REWARDS)
-
-
-# --- rows of a run ---
-
-
-def measured() -> Measured:
-    spec = SynthEnvSpec(record=EnvRecord(source="", entry="E", max_turns=2), name="E")
-    trajectory = Trajectory(
-        digest=spec.digest,
-        seed=0,
-        play=0,
-        arm=Arm.PLAIN,
-        prompt_ids=(1,),
-        completion=Completion((1,), (0.0,), (1,)),
-        turns=(Turn("o", "r", "a", "ok", 0.0),),
-        episode_return=0.0,
-        success=False,
-        stop=StopReason.TURNS,
-    )
-    return Measured(
-        spec=spec,
-        seeds=(0,),
-        plain=(trajectory,),
-        hinted=(),
-        return_SK=np.zeros((1, 1)),
-        regret=Regret(0.0, 0.0, 0.0, 0.0, 2),
-        fault_share=0.0,
-    )
-
-
-class Step:
-    def to_json(self) -> JsonRow:
-        from spade_loop.trainer import StepReport
-
-        return StepReport().to_json()
-
-
-def documented_fields(marker: str) -> set[str]:
-    return set(table("docs/spade.md", marker))
-
-
-def test_every_field_of_a_metrics_row_is_explained() -> None:
-    summary = RoleSummary(*(0.0,) * 0, **dict.fromkeys(RoleSummary.__slots__, 0))
-    row = metrics_row(0, [], [measured()], dict.fromkeys(Role, summary), Step())
-    fields = {re.sub(r"^roles\.\w+\.", "roles.<role>.", key) for key, _ in flat(row)}
-    assert documented_fields("metrics") == fields
-
-
-def test_every_field_of_a_design_row_is_explained() -> None:
-    played = measured()
-    candidate = Candidate(
-        skill="",
-        document_id="",
-        document_license="",
-        prompt_ids=(),
-        completion=Completion((), (), ()),
-        reply="",
-        spec=played.spec,
-    ).settled(Outcome.ADMITTED)
-    (row,) = design_rows(0, [Admission(candidate, None)], [played])
-    assert documented_fields("designs") == {key for key, _ in flat(row)} | {"measured"}
-
-
-def test_every_field_of_an_episode_row_is_explained() -> None:
-    (row,) = episode_rows(0, [measured()])
-    assert documented_fields("episodes") == set(row)
-    turns = re.search(r"^\| `turns` \| (.*) \|$", after("docs/spade.md", "episodes"), re.MULTILINE)
-    assert turns
-    assert set(row["turns"][0]) <= set(CODE.findall(turns[1]))
 
 
 # --- architecture ---

@@ -140,7 +140,7 @@ def _build_env(
         raise SnapshotError(f"{shown}/{SOURCE} is not UTF-8: {error}") from error
     report = validate(text, pool=pool)
     if not report.ok or report.record is None:
-        findings = "; ".join(f"{f.reason}: {f.detail}" for f in report.findings)
+        findings = "; ".join(f"{f.reason}: {f.detail}" for f in report.refusals)
         raise SnapshotError(f"{shown}/{SOURCE} is refused: {findings}")
     spec = SynthEnvSpec(
         record=report.record,

@@ -10,6 +10,7 @@ The adapter is code of ours that works on objects of a stranger: it asks for exa
 from __future__ import annotations
 
 import ast
+import json
 import re
 from typing import Any, Final
 
@@ -193,4 +194,6 @@ def _arguments(text: str, start: int) -> dict[str, Any] | None:
 
 
 def _canonical(action: dict[str, Any]) -> str:
-    return msgspec.json.encode(action, order="sorted").decode()
+    return json.dumps(
+        action, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from synthgym.agents import (
     scraping,
     scripted,
 )
+from synthgym.spec import canonical_json
 from synthgym.validation.plays import Cast, Play, Trial
 from synthgym.validation.reasons import Reason
 from synthgym.validation.report import Finding
@@ -313,7 +313,7 @@ def _speaking(trial: Trial, agent: Agent) -> Agent:
     def act(observation: str) -> str | None:
         said = agent(observation)
         answer = {"answer": said[:_MAX_ANSWER] if said else ""}
-        return json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
+        return canonical_json(answer).decode()
 
     return act
 

@@ -205,7 +205,8 @@ class Trial:
         self.tally: dict[str, tuple[int, int]] = {}
         """(episodes won, episodes played) of each agent that understands nothing."""
         self.seconds_per_step = 0.0
-        """Of the last call of `play`, in wall-clock time, all its episodes together."""
+        """Of the last call of `play`, in wall-clock time, all its episodes together; resets do not count."""
+        self._step_seconds = 0.0
         self._against: dict[Reason, Finding] = {}
         self._seen_chars = 0
         self._stepped = False
@@ -259,7 +260,7 @@ class Trial:
         alone = 0 if self._stepped else 1
         batches = [cast[:alone]] if alone else []
         batches += [cast[start : start + _BATCH] for start in range(alone, len(cast), _BATCH)]
-        began, steps = time.perf_counter(), 0
+        self._step_seconds, steps = 0.0, 0
         for batch in batches:
             plays += self._play_batch(batch)
             if any(play.fault is not None and play.fault.kind in COSTLY for play in plays):
@@ -271,7 +272,7 @@ class Trial:
                 for finding in play.findings():
                     self._against.setdefault(finding.reason, finding)
         self._stepped = self._stepped or steps > 0
-        self.seconds_per_step = (time.perf_counter() - began) / max(steps, 1)
+        self.seconds_per_step = self._step_seconds / max(steps, 1)
         return plays
 
     def against(self) -> list[Finding]:
@@ -303,7 +304,9 @@ class Trial:
             turns = [(course, action) for course, action in moves if action is not None]
             if not turns:
                 break
+            began = time.perf_counter()
             results = self.pool.step_many([(course.session, action) for course, action in turns])
+            self._step_seconds += time.perf_counter() - began
             for (course, action), result in zip(turns, results, strict=True):
                 course.take(action, result, floor)
                 if isinstance(result, StepResult):

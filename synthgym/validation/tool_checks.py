@@ -13,6 +13,7 @@ from synthgym.agents import Agent, scripted
 from synthgym.contract import SPADE_TOOLS_BASE, TOOLS_BASE
 from synthgym.envs import TOOL_FORMATS, encode_answer, parse_action
 from synthgym.sandbox.results import ResetResult
+from synthgym.spec import canonical_json
 from synthgym.validation.plays import Cast, Play, Trial
 from synthgym.validation.reasons import Reason
 from synthgym.validation.report import Finding
@@ -195,7 +196,7 @@ def _shortest(trial: Trial, play: Play, turn: int, key: str) -> Play:
     """A play of one call that shows the same, when one of the calls of that turn does; else `play`."""
     form = parse_action(play.actions[turn - 1], TOOL_FORMATS)  # a witness may be any text
     calls = json.loads(form.action).get("calls", []) if form.action else []
-    alone = [_canonical({"calls": [call]}) for call in calls]
+    alone = [_written({"calls": [call]}) for call in calls]
     again = trial.play([Cast(play.seed, scripted([action])) for action in alone], judged=False)
     return next((other for other in again if _noted(other, key)), play)
 
@@ -225,7 +226,7 @@ def odd_calls(seed: int, tools: Sequence[Mapping[str, Any]], seen: str) -> list[
             )
     calls = [call for row in zip_longest(*by_parameter) for call in row if call is not None]
     return [
-        _canonical({"calls": calls[start : start + _CALLS_A_TURN]})
+        _written({"calls": calls[start : start + _CALLS_A_TURN]})
         for start in range(0, len(calls), _CALLS_A_TURN)
     ]
 
@@ -273,7 +274,7 @@ def random_calls(seed: int, tools: Sequence[Mapping[str, Any]]) -> Agent:
             for key, schema in parameters.get("properties", {}).items()
             if key in required or rng.random() < 0.5
         }
-        return _canonical({"calls": [{"name": function["name"], "arguments": arguments}]})
+        return _written({"calls": [{"name": function["name"], "arguments": arguments}]})
 
     return act
 
@@ -312,6 +313,6 @@ def _numbers(seen: Sequence[str]) -> list[int]:
     return found[-20:]
 
 
-def _canonical(action: Mapping[str, Any]) -> str:
+def _written(action: Mapping[str, Any]) -> str:
     """As `encode_action` writes it, without its checks, which are for what people hand in."""
-    return json.dumps(action, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return canonical_json(action).decode()

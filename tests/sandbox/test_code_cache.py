@@ -33,11 +33,9 @@ def puts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     put = CodeCache.put
 
-    def spy(
-        cache: CodeCache, source: str, checked: CheckedCode, *, lasting: bool, base: str
-    ) -> None:
+    def spy(cache: CodeCache, *given: object, lasting: bool, **more: object) -> None:
         seen.append(lasting)
-        put(cache, source, checked, lasting=lasting, base=base)
+        put(cache, *given, lasting=lasting, **more)
 
     monkeypatch.setattr(CodeCache, "put", spy)
     return seen

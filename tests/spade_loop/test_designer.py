@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from designer_bench import Bench
 
 from spade_loop.chat import ChatFormat
-from spade_loop.completers import JsonSchema, ScriptedDialogue, ScriptedSampler
 from spade_loop.config import (
-    ALLOWABLE,
-    Config,
     DesignerConfig,
-    PolicyConfig,
-    ValidationConfig,
 )
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor
-from spade_loop.designer import Admission, Designer
 from spade_loop.dialects import Assignment, Exhibit, make_dialect
 from spade_loop.errors import ConfigError
 from spade_loop.families import Blueprint, load_families, random_blueprint
 from spade_loop.library import Library
-from spade_loop.types import Completion, Outcome
+from spade_loop.types import Outcome
 from synthgym.contract import SKILLS
 from synthgym.memory import HashEmbedder, NoveltyMemory
 from synthgym.registry import Snapshot, bundled_root
@@ -48,7 +43,6 @@ FATE: dict[str, tuple[Outcome, tuple[str, ...]]] = {
 }
 """What becomes of each recorded reply."""
 FAMILIES = {family.skill: family for family in load_families()}
-PLENTY = 100_000
 
 
 @pytest.fixture(scope="module")
@@ -75,65 +69,6 @@ def library(started: Library) -> Library:
 @pytest.fixture
 def memory() -> NoveltyMemory:
     return NoveltyMemory(HashEmbedder())
-
-
-class Bench:
-    """A designer whose model answers from a list; it keeps how the model was asked."""
-
-    def __init__(self, chat: ChatFormat, stop_id: int, corpus: Corpus, pool: Pool) -> None:
-        self.chat, self.stop_id, self.corpus, self.pool = chat, stop_id, corpus, pool
-        self.opened: list[tuple[bool, int]] = []
-        """(initial, prompts) of each dialogue."""
-        self.asked: list[tuple[int, JsonSchema | None]] = []
-        """(rows, schema) of each call of `generate`."""
-
-    def designer(
-        self, dialect: str, allowed: tuple[str, ...] = ALLOWABLE, **settings: Any
-    ) -> Designer:
-        plain: dict[str, Any] = {"max_tokens": PLENTY, "initial_share": 0.0, "dialect": dialect}
-        config = Config(
-            seed=5,
-            policy=PolicyConfig(model="recorded"),
-            designer=DesignerConfig(**plain | settings),
-            validation=ValidationConfig(allowed=allowed),
-        )
-        return Designer(config, make_dialect(config.designer), self.corpus, "recorded")
-
-    def sampler(self, replies: Sequence[str]) -> ScriptedSampler:
-        left = iter(replies)
-        bench = self
-
-        class Dialogue(ScriptedDialogue):
-            def generate(
-                self, rows: Sequence[int], max_tokens: int, schema: JsonSchema | None = None
-            ) -> dict[int, Completion]:
-                bench.asked.append((len(rows), schema))
-                return super().generate(rows, max_tokens, schema)
-
-        class Sampler(ScriptedSampler):
-            def open(
-                self,
-                prompts: Sequence[Sequence[int]],
-                *,
-                seed: Sequence[int],
-                initial: bool = False,
-            ) -> ScriptedDialogue:
-                bench.opened.append((initial, len(prompts)))
-                return Dialogue(self, [tuple(p) for p in prompts])
-
-        return Sampler(self.chat, lambda row, turn, text: next(left), self.stop_id)
-
-    def run(
-        self,
-        designer: Designer,
-        memory: NoveltyMemory,
-        attempts: Sequence[tuple[Assignment, str]],
-        iteration: int = 0,
-    ) -> list[Admission]:
-        """Admissions of replies to assignments, one each, asked for in this order."""
-        given, replies = zip(*attempts, strict=True)
-        proposed = designer.propose(self.sampler(replies), given, (5, iteration))
-        return designer.admit(proposed, memory, self.pool, iteration)
 
 
 @pytest.fixture

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from synthgym.agents import scripted
 from synthgym.errors import ConfigError
 from synthgym.sandbox import Pool
 from synthgym.sandbox.results import StepResult
+from synthgym.spec import EnvRecord, Limits
 from synthgym.validation import Finding, Reason, Report, Severity, Verdict, pipeline, validate
+from synthgym.validation.cost_checks import STEP_SECONDS, check_cost
 from synthgym.validation.gates import GATES, STATIC_GATE, Gate
-from synthgym.validation.plays import Trial, Undecided
+from synthgym.validation.plays import Cast, Trial, Undecided
+from synthgym.validation.witness_checks import check_witness
 
 DATA = Path(__file__).parents[1] / "data"
 LOCKER = (DATA / "good_envs" / "locker.py").read_text()
@@ -97,7 +102,7 @@ def test_a_check_that_cannot_decide_refuses(pool: Pool, monkeypatch: pytest.Monk
         yield Finding(Reason.NO_STATE, "seen before it gave up")
         raise Undecided(f"{len(trial.seeds)} seeds are not enough")
 
-    gates = (GATES[0], Gate("loss", at_a_loss, ""), GATES[1])
+    gates = (GATES[0], Gate("loss", at_a_loss), GATES[1])
     monkeypatch.setattr(pipeline, "GATES", gates)
     report = validate(LOCKER, pool=pool)
     assert report.reasons == {Reason.NO_STATE, Reason.UNDECIDED}
@@ -112,7 +117,7 @@ def test_a_warning_is_told_and_does_not_refuse(pool: Pool, monkeypatch: pytest.M
         yield Finding(Reason.ANSWERABLE_AT_ONCE, "the first time")
         yield Finding(Reason.ANSWERABLE_AT_ONCE, "the second time")
 
-    monkeypatch.setattr(pipeline, "GATES", (GATES[0], Gate("careful", careful, "")))
+    monkeypatch.setattr(pipeline, "GATES", (GATES[0], Gate("careful", careful)))
     report = validate(LOCKER, pool=pool)
     assert report.ok
     assert [finding.detail for finding in report.warnings] == ["the first time"]
@@ -185,3 +190,49 @@ def test_a_source_that_says_its_own_name_cannot_drive_the_report(pool: Pool) -> 
 def test_one_seed_proves_nothing() -> None:
     with pytest.raises(ConfigError, match="at least 2"):
         validate(LOCKER, seeds=1)
+
+
+SLOW_RESET = '''"""Two doors in a row. Each opens with the number on it."""
+
+import random
+
+
+class DoorsEnv:
+    max_turns = 6
+
+    def reset(self, seed):
+        total = 0
+        for number in range({work}):
+            total += number
+        rng = random.Random(seed)
+        self.numbers, self.open = [rng.randint(10, 99), rng.randint(10, 99)], 0
+        return self.view("Goal: open both."), {{}}
+
+    def view(self, note):
+        return f"{{note}} The next door says {{self.numbers[self.open]}}. Command: open <number>."
+
+    def step(self, action):
+        if action != f"open {{self.numbers[self.open]}}":
+            return self.view("Shut."), 0.0, False, False, {{}}
+        self.open += 1
+        if self.open == 2:
+            return "Both are open.", 1.0, True, False, {{}}
+        return self.view("One is open."), 0.0, False, False, {{}}
+
+    def solution(self):
+        return [f"open {{number}}" for number in self.numbers]
+'''
+
+
+def test_a_slow_reset_is_no_slow_step(pool: Pool) -> None:
+    source = SLOW_RESET.format(work=3_000_000)
+    record = EnvRecord(source=source, entry="DoorsEnv", max_turns=6)
+    with Trial(record, pool, range(2), Limits()) as trial:
+        assert not [*check_witness(trial), *trial.against()]
+        assert len(trial.wins) == 2
+        began = time.perf_counter()
+        trial.play([Cast(0, scripted(()))])
+        assert (
+            time.perf_counter() - began > 2 * STEP_SECONDS
+        )  # spread over two steps it would count
+        assert not list(check_cost(trial))
