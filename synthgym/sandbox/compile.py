@@ -16,7 +16,14 @@ from synthgym.sandbox.composing import compose
 from synthgym.sandbox.policy import SandboxPolicy, Violation
 from synthgym.sandbox.scopes import depth_of
 
-__all__ = ["CHECKER_VERSION", "Compiled", "Violation", "check_source", "compile_source"]
+__all__ = [
+    "CHECKER_VERSION",
+    "Compiled",
+    "Violation",
+    "check_source",
+    "compile_source",
+    "import_roots",
+]
 
 CHECKER_VERSION: Final = 5
 """Part of the key under which checked code is stored: raise it with every change of the policy or its tables."""
@@ -104,7 +111,7 @@ def _compile(source: str, filename: str, base: str) -> Compiled:
         return _refused(Violation(line, f"code is nested more than {MAX_DEPTH} levels deep"))
     _clean_docstrings(tree)
     docstring = _docstring(tree)
-    own_roots = _import_roots(tree) if base in PRELUDES else None
+    own_roots = import_roots(tree) if base in PRELUDES else None
     tree = compose(tree, base)
     facts = sharing.analyse(tree)
     policy = SandboxPolicy()
@@ -120,13 +127,13 @@ def _compile(source: str, filename: str, base: str) -> Compiled:
     return Compiled(sharing.attach(code, facts), (), requires, docstring)
 
 
-def _import_roots(tree: ast.Module) -> set[str]:
-    """The roots of the modules that the source itself names."""
+def import_roots(tree: ast.AST) -> set[str]:
+    """The top-level names of all modules that a source itself imports."""
     roots: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             roots.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
             roots.add(node.module.partition(".")[0])
     return roots
 

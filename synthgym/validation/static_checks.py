@@ -18,6 +18,7 @@ from synthgym.contract import (
     max_source_bytes,
 )
 from synthgym.sandbox import Violation
+from synthgym.sandbox.compile import import_roots
 from synthgym.tool_schemas import tool_schemas
 from synthgym.validation.reasons import Reason
 from synthgym.validation.report import Finding
@@ -64,30 +65,18 @@ class Outline:
 
     def members(self, env_class: ast.ClassDef) -> dict[str, ast.stmt]:
         """What the class and its bases in this file define, the class itself first."""
-        by_name = {node.name: node for node in self._classes()}
         found: dict[str, ast.stmt] = {}
-        queue, seen = [env_class], {env_class.name}
-        for node in queue:
+        for node in self._lineage(env_class):
             for statement in node.body:
                 for name in _defined_names(statement):
                     found.setdefault(name, statement)
-            for base in map(_base_name, node.bases):
-                if base in by_name and base not in seen:
-                    seen.add(base)
-                    queue.append(by_name[base])
         return found
 
     def extends(self, name: str) -> bool:
         """Whether the first environment class has a base of that name, also through classes of this file."""
-        by_name = {node.name: node for node in self._classes()}
-        queue = self.env_classes()[:1]
-        seen: set[str] = set()
-        for node in queue:
-            for base in map(_base_name, node.bases):
-                if base not in seen:
-                    seen.add(base)
-                    queue += [by_name[base]] if base in by_name else []
-        return name in seen
+        lines = [self._lineage(env_class) for env_class in self.env_classes()[:1]]
+        bases = (base for line in lines for node in line for base in node.bases)
+        return any(_base_name(base) == name for base in bases)
 
     def literal_max_turns(self) -> int | None:
         """`max_turns` where it is written as a number; None when only a run can tell."""
@@ -103,13 +92,16 @@ class Outline:
 
     def import_roots(self) -> tuple[str, ...]:
         """The top-level names of all modules that the source imports, sorted."""
-        roots: set[str] = set()
-        for node in [] if self.tree is None else ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                roots.update(alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                roots.add(node.module.partition(".")[0])
-        return tuple(sorted(roots))
+        return () if self.tree is None else tuple(sorted(import_roots(self.tree)))
+
+    def _lineage(self, env_class: ast.ClassDef) -> list[ast.ClassDef]:
+        """The class, then its bases as far as they are in this file."""
+        by_name = {node.name: node for node in self._classes()}
+        found = [env_class]
+        for node in found:
+            bases = [by_name.get(_base_name(base)) for base in node.bases]
+            found += [base for base in bases if base is not None and base not in found]
+        return found
 
     def _classes(self) -> list[ast.ClassDef]:
         return [node for node in _body(self.tree) if isinstance(node, ast.ClassDef)]
