@@ -226,6 +226,14 @@ def test_agents_without_a_choice() -> None:
     assert [agent("a") for _ in range(3)] == ["x", "y", None]
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 7])
+def test_what_an_agent_without_eyes_will_do_is_known_before(turns: int) -> None:
+    for make in (null, lambda: repeating("go"), lambda: scripted(["x", "y", "z"])):
+        agent = make()
+        said = [action for action in (agent("?") for _ in range(turns)) if action is not None]
+        assert list(agent.first(turns)) == list(make().first(turns)) == said
+
+
 SEEN = [
     "Red, blue and green boxes. A note: 'try the red one'. Commands: open <box>, wait.",
     "The answer is blue.\nTurn 2 of 9.",

@@ -4,6 +4,7 @@ from synthgym.agents.filling import blanks, fill
 from synthgym.agents.offers import offered
 from synthgym.agents.scripts import (
     Agent,
+    Script,
     copying,
     null,
     random_words,
@@ -16,6 +17,7 @@ from synthgym.agents.text import MAX_READ
 __all__ = [
     "MAX_READ",
     "Agent",
+    "Script",
     "blanks",
     "copying",
     "fill",

@@ -27,12 +27,13 @@ _LIST: Final = re.compile(
 )
 
 
-def blanks(command: str) -> list[re.Match[str]]:
+@lru_cache(maxsize=LINES)
+def blanks(command: str) -> Sequence[re.Match[str]]:
     """The blanks of a command: `<box>`, `[number]`, `{x}`, or capitals among small letters (`open N`)."""
     found = [blank for blank in _BLANK.finditer(command) if not _is_literal(blank, command)]
     if not found and not command.isupper():
         found = list(_CAPITALS.finditer(command))
-    return found
+    return tuple(found)
 
 
 def _is_literal(blank: re.Match[str], command: str) -> bool:
@@ -42,8 +43,11 @@ def _is_literal(blank: re.Match[str], command: str) -> bool:
 
 def fill(command: str, rng: random.Random, texts: Sequence[str]) -> str:
     """`command` with each blank filled at random by what `texts` have shown; by nothing when they show nothing."""
+    places = blanks(command)
+    if not places:
+        return command
     parts, end = [], 0
-    for blank in blanks(command):
+    for blank in places:
         parts += [command[end : blank.start()], _filling(blank, rng, texts)]
         end = blank.end()
     return "".join([*parts, command[end:]])

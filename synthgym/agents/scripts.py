@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from typing import Final
 
 from synthgym.agents.filling import blanks, fill
@@ -20,20 +21,42 @@ _MAX_PIECE: Final = 40
 """Characters of a piece that is put into a command."""
 
 
-def scripted(actions: Sequence[str]) -> Agent:
+class Script:
+    """An agent that does not look: what it does is known before.
+
+    It may be called turn by turn, or be asked with `first` for all that it will do.
+    """
+
+    __slots__ = ("_actions", "_again", "_rest")
+
+    def __init__(self, actions: Sequence[str], *, again: bool = False) -> None:
+        self._actions = actions
+        self._again = again
+        self._rest = cycle(actions) if again else iter(actions)
+
+    def __call__(self, observation: str) -> str | None:
+        """The next action, whatever was observed."""
+        del observation
+        return next(self._rest, None)
+
+    def first(self, turns: int) -> Sequence[str]:
+        """What it does on the first `turns` turns; less where it has nothing more to say."""
+        return list(islice(cycle(self._actions), turns)) if self._again else self._actions[:turns]
+
+
+def scripted(actions: Sequence[str]) -> Script:
     """Plays these actions, whatever it sees."""
-    rest = iter(actions)
-    return lambda _observation: next(rest, None)
+    return Script(actions)
 
 
-def repeating(action: str) -> Agent:
+def repeating(action: str) -> Script:
     """Sends this action every turn."""
-    return lambda _observation: action
+    return Script((action,), again=True)
 
 
-def null() -> Agent:
+def null() -> Script:
     """Sends the empty action every turn: it does nothing."""
-    return lambda _observation: ""
+    return repeating("")
 
 
 def random_words(seed: int) -> Agent:
@@ -42,7 +65,7 @@ def random_words(seed: int) -> Agent:
 
     def act(observation: str) -> str:
         words = words_of(within(observation))
-        return " ".join([rng.choice(words) for _ in range(rng.randint(1, 3))])
+        return " ".join([rng.choice(words) for _ in range(1 + rng.randrange(3))])
 
     return act
 

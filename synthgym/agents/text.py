@@ -32,6 +32,8 @@ QUOTED: Final = re.compile(
     r"|\\boxed\{([^{}]{1,60}+)\}"
     r"|\b(?:like|e\.g\.|example:?|as in) (\[[^\[\]]{1,40}+\])"
 )
+_MARKED: Final = re.compile("[`\"\u201c\u2018'\\\\\\[]")
+"""What `QUOTED` needs one of; most lines have none."""
 
 
 def within(observation: str) -> str:
@@ -42,9 +44,10 @@ def within(observation: str) -> str:
     return f"{observation[:half]}\n{observation[-half:]}"
 
 
+@lru_cache(maxsize=TEXTS)
 def words_of(text: str) -> Sequence[str]:
     """Every word, and the digits."""
-    return [word for part in sentences_of(text) for word in _words(part)] + [*_DIGITS]
+    return (*(word for part in sentences_of(text) for word in _words(part)), *_DIGITS)
 
 
 @lru_cache(maxsize=LINES)
@@ -65,4 +68,6 @@ def lower_of(line: str) -> str:
 
 def quoted_in(line: str) -> list[str]:
     """What stands between quotation marks, in backticks or in a box."""
+    if not _MARKED.search(line):
+        return []
     return [match[match.lastindex or 0].strip() for match in islice(QUOTED.finditer(line), 40)]

@@ -6,6 +6,7 @@ import ast
 import sys
 import types
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +15,7 @@ from synthgym.errors import SandboxError
 from synthgym.sandbox import sharing
 from synthgym.sandbox.composing import compose
 from synthgym.sandbox.policy import SandboxPolicy, Violation
-from synthgym.sandbox.scopes import depth_of
+from synthgym.sandbox.scopes import levels_of
 
 __all__ = [
     "CHECKER_VERSION",
@@ -34,6 +35,9 @@ MAX_DEPTH: Final = 150
 """Levels of nesting; the transformer uses four Python frames a level."""
 
 _PYTHONS = ((3, 11), (3, 13))
+_STATEMENTS: Final = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
+"""Fields of nodes that hold statements, or what holds statements itself."""
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +104,20 @@ def text_problem(source: str, base: str = BASE) -> Violation | None:
 
 def _compile(source: str, filename: str, base: str) -> Compiled:
     tree = ast.parse(source, filename)
-    nodes = sum(1 for _ in ast.walk(tree))
-    if nodes > MAX_NODES:
+    levels = levels_of(tree)
+    count = sum(map(len, levels))
+    if count > MAX_NODES:
         return _refused(
-            Violation(1, f"the source has {nodes} syntax nodes; at most {MAX_NODES} are allowed")
+            Violation(1, f"the source has {count} syntax nodes; at most {MAX_NODES} are allowed")
         )
-    deep = depth_of(tree, MAX_DEPTH)
-    if deep is not None:
-        line = getattr(deep, "lineno", 1)
-        return _refused(Violation(line, f"code is nested more than {MAX_DEPTH} levels deep"))
-    _clean_docstrings(tree)
-    docstring = _docstring(tree)
+    for level in levels[MAX_DEPTH : MAX_DEPTH + 1]:
+        lines = [node.lineno for node in level if hasattr(node, "lineno")]
+        if lines:
+            problem = f"code is nested more than {MAX_DEPTH} levels deep"
+            return _refused(Violation(lines[0], problem))
+    nodes = [node for level in levels for node in level if isinstance(node, _DOCUMENTED)]
+    _clean_docstrings(nodes)
+    docstring = _docstring(tree, nodes)
     own_roots = import_roots(tree) if base in PRELUDES else None
     tree = compose(tree, base)
     facts = sharing.analyse(tree)
@@ -130,7 +137,11 @@ def _compile(source: str, filename: str, base: str) -> Compiled:
 def import_roots(tree: ast.AST) -> set[str]:
     """The top-level names of all modules that a source itself imports."""
     roots: set[str] = set()
-    for node in ast.walk(tree):
+    todo: list[ast.AST] = [tree]
+    for node in todo:  # no expression holds a statement, so none is looked into
+        for part in _STATEMENTS.intersection(node._fields):
+            inside = getattr(node, part)
+            todo += inside if isinstance(inside, list) else ()
         if isinstance(node, ast.Import):
             roots.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -138,9 +149,9 @@ def import_roots(tree: ast.AST) -> set[str]:
     return roots
 
 
-def _clean_docstrings(tree: ast.Module) -> None:
+def _clean_docstrings(nodes: Iterable[ast.AST]) -> None:
     r"""Put a question mark for every lone surrogate that a docstring writes as "\ud800": Python 3.13 refuses them."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case (
                 ast.Module(body=[ast.Expr(value=ast.Constant(value=str(text)) as constant), *_])
@@ -152,10 +163,10 @@ def _clean_docstrings(tree: ast.Module) -> None:
                 constant.value = text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _docstring(tree: ast.Module) -> str:
+def _docstring(tree: ast.Module, nodes: Iterable[ast.AST]) -> str:
     text = ast.get_docstring(tree)
     if text:
         return text
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     ours = [node for node in classes if node.name.endswith("Env")]
     return (ast.get_docstring(ours[-1]) or "") if ours else ""

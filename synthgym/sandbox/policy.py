@@ -276,8 +276,8 @@ class SandboxPolicy(NamePolicy):
 
     def _import(self, node: ast.stmt, target: str, module: str, attribute: str | None) -> ast.stmt:
         call = _call("_import_", [ast.Constant(module), ast.Constant(attribute)], node)
-        name = ast.Name(self._bind(target), ast.Store())
-        return ast.fix_missing_locations(ast.copy_location(ast.Assign([name], call), node))
+        name = ast.copy_location(ast.Name(self._bind(target), ast.Store()), node)
+        return ast.copy_location(ast.Assign([name], call), node)
 
     def _check_module(self, node: ast.AST, module: str) -> bool:
         self.requires.add(module.split(".")[0])
@@ -342,8 +342,11 @@ def _is_plain(template: str) -> bool:
 
 
 def _call(hook: str, args: list[ast.expr], node: ast.AST) -> ast.expr:
-    call = ast.Call(ast.Name(hook, ast.Load()), args, [])
-    return ast.fix_missing_locations(ast.copy_location(call, node))
+    name = ast.Name(hook, ast.Load())
+    for new in (name, *args):
+        if not hasattr(new, "lineno"):
+            ast.copy_location(new, node)
+    return ast.copy_location(ast.Call(name, args, []), node)
 
 
 def _placeholder(annotation: ast.expr) -> ast.expr:

@@ -15,11 +15,21 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 from synthgym.contract import BASE, MAX_TURNS
 from synthgym.errors import ConfigError
-from synthgym.sandbox.batch import Batch, gathered, reset_result, step_result
+from synthgym.sandbox.batch import (
+    Batch,
+    gathered,
+    in_turns,
+    part_of,
+    pick,
+    reset_result,
+    step_result,
+    step_results,
+    up_to_end,
+)
 from synthgym.sandbox.code_cache import CodeCache
 from synthgym.sandbox.compile import Violation, text_problem
 from synthgym.sandbox.engine import Engine
@@ -27,7 +37,7 @@ from synthgym.sandbox.hosting import Shape
 from synthgym.sandbox.isolation import IsolationReport, Level
 from synthgym.sandbox.reset_task import ResetTask
 from synthgym.sandbox.results import EnvFault, ResetResult, StepResult
-from synthgym.sandbox.session import Session, positions, sendable
+from synthgym.sandbox.session import Session, check_calls, positions, sendable
 from synthgym.sandbox.source import Source
 from synthgym.sandbox.step_task import StepTask
 from synthgym.sandbox.tasks import LoadTask, Task
@@ -36,7 +46,6 @@ from synthgym.spec import EnvRecord, Limits
 MAX_STRIKES: Final = 3
 """Breaches (a timeout, a crash, used up memory, a forged message) after which a source is given up."""
 _ONE: Final = range(1)
-_T = TypeVar("_T")
 _Calls = tuple[Sequence[Session], Sequence[str]]
 _Resets = tuple[Sequence[Session], Sequence[int]]
 
@@ -169,7 +178,21 @@ class Pool:
         `ResetNeeded` when a session was never reset; `ConfigError` when one is named twice.
         """
         batch, _ = self.play(steps=([call[0] for call in calls], [call[1] for call in calls]))
-        return [step_result(batch, row) for row in range(len(batch))]
+        return step_results(batch)
+
+    def step_through(
+        self, sessions: Sequence[Session], scripts: Sequence[Sequence[str]], at_once: int
+    ) -> list[list[StepResult | EnvFault]]:
+        """Step each session through the beginning of a script of its own, all in turns, in one go.
+
+        As many whole turns as `at_once` steps and one message allow, but at least one. The results of
+        each session in order, up to the step that ends its episode or fails. Errors as in `step_many`.
+        """
+        check_calls(sessions, scripts)
+        turns, actions = in_turns([sendable(script) for script in scripts], at_once)
+        batch = Batch(pick(sessions, turns))
+        self._engine.run(self._step_tasks((batch.sessions, actions), batch, repeats=True))
+        return up_to_end(batch, turns, len(sessions))
 
     def step_one(self, session: Session, action: str) -> StepResult | EnvFault:
         """Step one session: `Session.step`, without the bookkeeping of many."""
@@ -197,7 +220,8 @@ class Pool:
         if steps[0] and resets[0] and not set(steps[0]).isdisjoint(resets[0]):
             raise ConfigError("a session may take part in a round once, and in one at a time")
         stepped, reset = Batch(steps[0]), Batch(resets[0])
-        tasks: list[Task] = [*self._step_tasks(*steps, stepped)]
+        check_calls(*steps)
+        tasks: list[Task] = [*self._step_tasks(steps, stepped)]
         try:
             tasks += self._reset_tasks(*resets, reset)
         except BaseException:
@@ -213,7 +237,8 @@ class Pool:
         A session may be sent again when its answer was received. Errors as in `step_many`.
         """
         whole = Batch(list(sessions))
-        tasks = self._step_tasks(sessions, actions, whole)
+        check_calls(sessions, actions)
+        tasks = self._step_tasks((sessions, actions), whole)
         with self._engine.lock:
             self._engine.begin(tasks)
             if len(whole):
@@ -277,10 +302,8 @@ class Pool:
                 del self._sources[source.record.digest, source.limits]
                 self._engine.release(source)
 
-    def _step_tasks(
-        self, sessions: Sequence[Session], actions: Sequence[str], batch: Batch
-    ) -> list[StepTask]:
-        self._check_calls(sessions, actions)
+    def _step_tasks(self, calls: _Calls, batch: Batch, *, repeats: bool = False) -> list[StepTask]:
+        sessions, actions = calls
         texts = sendable(actions)
         rows_of, blocked = positions(sessions, self)
         for row in blocked:
@@ -292,34 +315,25 @@ class Pool:
             if batch.faults:
                 rows = [row for row in rows if row not in batch.faults]
             if rows:
-                part = _part(rows)
-                tasks.append(
-                    StepTask(source, _pick(sessions, part), _pick(texts, part), part, batch)
-                )
+                part = part_of(rows)
+                mine = pick(sessions, part), pick(texts, part), part, batch
+                tasks.append(StepTask(source, *mine, repeats=repeats))
         return tasks
 
     def _reset_tasks(
         self, sessions: Sequence[Session], seeds: Sequence[int], batch: Batch
     ) -> list[ResetTask]:
-        self._check_calls(sessions, seeds)
+        check_calls(sessions, seeds)
         for session, seed in zip(sessions, seeds, strict=True):
             session.expect_reset(seed)
         tasks: list[ResetTask] = []
         for source, rows in positions(sessions, self)[0].items():
-            part = _part(rows)
-            chosen = _pick(sessions, part)
+            part = part_of(rows)
+            chosen = pick(sessions, part)
             for session in chosen:
                 session.forget()
-            tasks.append(ResetTask(source, chosen, _pick(seeds, part), part, batch))
+            tasks.append(ResetTask(source, chosen, pick(seeds, part), part, batch))
         return tasks
-
-    def _check_calls(self, sessions: Sequence[Session], arguments: Sequence[object]) -> None:
-        if len(sessions) != len(arguments):
-            raise ConfigError(
-                f"expected one argument a session, got {len(arguments)} for {len(sessions)}"
-            )
-        if len(set(sessions)) < len(sessions):
-            raise ConfigError("a session may take part in a batch once")
 
     # --- forks ---
 
@@ -370,17 +384,6 @@ class _Sent:
         self.tasks = [task for task in self.tasks if task not in gone]
         for row in rows:
             self.batch.sessions[row].received()
-
-
-def _part(rows: list[int]) -> Sequence[int]:
-    """`rows` as a range when they are consecutive, so that columns can be copied whole."""
-    return range(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
-
-
-def _pick(column: Sequence[_T], part: Sequence[int]) -> Sequence[_T]:
-    if isinstance(part, range):
-        return column[part.start : part.stop]
-    return [column[row] for row in part]
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()

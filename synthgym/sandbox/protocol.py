@@ -35,7 +35,7 @@ one frame."""
 HEADER: Final = 4
 TERMINATED: Final = 1
 TRUNCATED: Final = 2
-_MESSAGE_BYTES: Final = 1 << 19
+MESSAGE_BYTES: Final = 1 << 19
 """Weight at which operations go into another message, well under the cap of a frame."""
 _OP_BYTES: Final = 64
 """Encoded size of an operation without its texts, and more."""
@@ -132,7 +132,10 @@ class Resets(_Message, tag=3, frozen=True):
 
 
 class Steps(_Message, tag=4, frozen=True):
-    """Step instances. One row each."""
+    """Step instances. One row each.
+
+    An instance may come more than once. After a step that ended its episode or failed, its rows say nothing.
+    """
 
     program: int
     instances: list[int]
@@ -334,7 +337,7 @@ def messages(ops: Sequence[Op]) -> bytearray:
     for position, op in enumerate(ops):
         own = weigh(op)
         weight += own
-        if weight > _MESSAGE_BYTES and position > start:
+        if weight > MESSAGE_BYTES and position > start:
             append_frame(ops[start:position], framed)
             start, weight = position, own
     if start < len(ops):
@@ -346,9 +349,9 @@ def weigh(op: Op) -> int:
     """At least the encoded size of `op`, without encoding it."""
     match op:
         case Steps():
-            return _OP_BYTES + _rows_weight(op.actions)
+            return _OP_BYTES + weight_of(op.actions)
         case Replay():
-            return _OP_BYTES + _rows_weight(op.actions)
+            return _OP_BYTES + weight_of(op.actions)
         case Resets():
             return _OP_BYTES + _ROW_BYTES * len(op.seeds)
         case Drop():
@@ -361,25 +364,26 @@ def weigh(op: Op) -> int:
             return _OP_BYTES
 
 
-def _rows_weight(actions: Sequence[str]) -> int:
+def weight_of(actions: Sequence[str]) -> int:
+    """At least the encoded size of so many rows of steps."""
     return _ROW_BYTES * len(actions) + 4 * sum(map(len, actions))
 
 
 def fits(actions: Sequence[str]) -> bool:
     """Whether actions fit into one operation."""
-    return _rows_weight(actions) <= _MESSAGE_BYTES
+    return weight_of(actions) <= MESSAGE_BYTES
 
 
 def slices(actions: Sequence[str]) -> list[slice]:
     """How many actions fit into one operation: consecutive slices, each below the cap of a frame."""
-    if _rows_weight(actions) <= _MESSAGE_BYTES:
+    if weight_of(actions) <= MESSAGE_BYTES:
         return [slice(0, len(actions))]
     found: list[slice] = []
     start = weight = 0
     for position, action in enumerate(actions):
         own = _ROW_BYTES + 4 * len(action)
         weight += own
-        if weight > _MESSAGE_BYTES and position > start:
+        if weight > MESSAGE_BYTES and position > start:
             found.append(slice(start, position))
             start, weight = position, own
     found.append(slice(start, len(actions)))

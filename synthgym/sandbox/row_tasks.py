@@ -114,8 +114,10 @@ class RowTask(ABC):
 
     def again(self) -> None:
         rows = self._open_rows()
-        for row in set(range(len(self._sessions))).difference(rows):
-            self._sessions[row].free()
+        kept = {self._sessions[row] for row in rows}
+        for session in self._sessions:
+            if session not in kept:
+                session.free()
         self._keep(rows)
         self._answered = 0
         self._offsets.clear()

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import Final
 
 _INNER_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BINDING: Final[tuple[type[ast.AST], ...]] = (
+    *(ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.alias),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+)
+"""Nodes that may bind a name."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """What `ast.iter_child_nodes` gives, as a list; it is asked for every node of every source."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def levels_of(tree: ast.AST) -> list[list[ast.AST]]:
+    """Every node of `tree`, by how deep it is nested; without recursion. In a row they are what `ast.walk` gives."""
+    levels = [[tree]]
+    while level := [child for node in levels[-1] for child in children_of(node)]:
+        levels.append(level)
+    return levels
 
 
 def names_bound_by(node: ast.AST) -> list[str]:
     """The names that this node itself (not its children) binds, in any of Python's binding forms."""
+    if not isinstance(node, _BINDING):
+        return []
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return [name]
@@ -32,7 +60,8 @@ def names_bound_by(node: ast.AST) -> list[str]:
 
 def all_bound_names(tree: ast.AST) -> frozenset[str]:
     """Every name that `tree` binds in some scope."""
-    return frozenset(name for node in ast.walk(tree) for name in names_bound_by(node))
+    nodes = (node for level in levels_of(tree) for node in level if isinstance(node, _BINDING))
+    return frozenset(name for node in nodes for name in names_bound_by(node))
 
 
 def class_level_names(body: Iterable[ast.stmt]) -> frozenset[str]:
@@ -48,7 +77,7 @@ def class_level_names(body: Iterable[ast.stmt]) -> frozenset[str]:
         if isinstance(node, _DEFINITIONS):
             todo.extend(node.decorator_list)
         elif not isinstance(node, _INNER_SCOPES):
-            todo.extend(ast.iter_child_nodes(node))
+            todo.extend(children_of(node))
     return frozenset(bound - elsewhere)
 
 
@@ -62,13 +91,3 @@ def main_block_rest(statement: ast.stmt) -> list[ast.stmt]:
     named = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
     main = any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
     return statement.orelse if named and main else [statement]
-
-
-def depth_of(tree: ast.AST, limit: int) -> ast.AST | None:
-    """A node nested more than `limit` levels deep, or None; without recursion."""
-    level: list[ast.AST] = [tree]
-    for _ in range(limit):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return None
-    return next((node for node in level if hasattr(node, "lineno")), None)

@@ -266,6 +266,16 @@ def _sendable(action: str) -> str:
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def check_calls(sessions: Sequence[Session], arguments: Sequence[object]) -> None:
+    """`ConfigError` unless there is one argument a session, and each session is named once."""
+    if len(sessions) != len(arguments):
+        raise ConfigError(
+            f"expected one argument a session, got {len(arguments)} for {len(sessions)}"
+        )
+    if len(set(sessions)) < len(sessions):
+        raise ConfigError("a session may take part in a batch once")
+
+
 def positions(sessions: Sequence[Session], pool: Pool) -> tuple[dict[Source, list[int]], list[int]]:
     """Return where the sessions of each source stand, and which sessions are blocked.
 

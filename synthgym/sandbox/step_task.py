@@ -1,4 +1,4 @@
-"""One step of each of many sessions of one source.
+"""Steps of many sessions of one source: one of each, or several in turn.
 
 A worker may have died since an instance was last used, through another instance, or because the
 pool needed its place. Then the instance is replayed first: reset with its seed, the recorded
@@ -40,7 +40,10 @@ _NOT_DETERMINISTIC: Final = (
 
 
 class StepTask(RowTask):
-    """One step of each session."""
+    """One step of each session; where a session comes more than once, its steps one after the other.
+
+    After a step that ended its episode or failed, the rows of a session say nothing, whatever stands in them.
+    """
 
     call = "step"
     pays = True
@@ -53,17 +56,22 @@ class StepTask(RowTask):
         actions: Sequence[str],
         where: Sequence[int],
         batch: Batch,
+        *,
+        repeats: bool = False,
     ) -> None:
         super().__init__(source, sessions, where, batch)
         self._actions = actions
+        self._repeats = repeats
+        """Whether a session may come more than once."""
+        self._over: dict[Session, int] = {}
+        """The row from which on those of a session say nothing."""
 
     def requests(self, link: Link) -> list[Request]:
         requests: list[Request] = []
-        instances: list[int] = []
-        for session in self._sessions:
+        for session in dict.fromkeys(self._sessions):
             if session.home is not link:
                 requests += self._replay(session, link)
-            instances.append(session.instance)
+        instances = [session.instance for session in self._sessions]
         for part in slices(self._actions):
             op = Steps(
                 link.next_id(), self.source.program, instances[part], list(self._actions[part])
@@ -128,15 +136,44 @@ class StepTask(RowTask):
         if stop == len(self._sessions):
             self._finish()
 
-    @staticmethod
-    def _log(sessions: Sequence[Session], actions: Sequence[str], rows: Rows) -> None:
+    def _log(self, sessions: Sequence[Session], actions: Sequence[str], rows: Rows) -> None:
         """Write down what a replay needs; `rows` may have one row more."""
+        if self._repeats:
+            self._log_in_turn(sessions, actions, rows)
+            return
         for session, action, observation, reward in zip(
             sessions, actions, rows.observations, rows.rewards, strict=False
         ):
             session.actions.append(action)
             session.observation = observation
             session.paid += reward
+
+    def _log_in_turn(self, sessions: Sequence[Session], actions: Sequence[str], rows: Rows) -> None:
+        """The same, without the rows that say nothing."""
+        over = self._over
+        for row, (session, action) in enumerate(zip(sessions, actions, strict=True)):
+            if session not in over:
+                session.actions.append(action)
+                session.observation = rows.observations[row]
+                session.paid += rows.rewards[row]
+                if rows.flags[row] or row in rows.failures:
+                    over[session] = 0  # what is still to be answered comes later
+
+    def again(self) -> None:
+        super().again()
+        self._over.clear()  # of a session that broke the worker, what comes before is left
+        if self._repeats and not self.done:
+            self.occupy()
+
+    def _open_rows(self) -> list[int]:
+        rows, over = super()._open_rows(), self._over
+        return [row for row in rows if row < over.get(self._sessions[row], row + 1)]
+
+    def _set_fault(self, row: int, fault: EnvFault) -> None:
+        if self._repeats:
+            session = self._sessions[row]
+            self._over[session] = min(row, self._over.get(session, row))
+        super()._set_fault(row, fault)
 
     def _replay(self, session: Session, link: Link) -> Iterator[Request]:
         limits, actions = self.source.limits, session.actions

@@ -105,7 +105,7 @@ class Uses:
         self.children: dict[ast.AST, list[ast.AST]] = {}
         todo: list[ast.AST] = [module]
         for node in todo:
-            inside = self.children[node] = list(ast.iter_child_nodes(node))
+            inside = self.children[node] = scopes.children_of(node)
             todo += inside
             for child in inside:
                 self._parents[child] = node

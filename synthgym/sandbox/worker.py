@@ -45,6 +45,10 @@ _ROOM_BYTES: Final = 1 << 15
 _SEND_BYTES: Final = 1 << 16
 """Replies at which the parent gets what there is."""
 _MAX_VIOLATIONS: Final = 200
+_UNUSUAL: Final[tuple[object, ...]] = (None,) * 5
+"""Stands for what a step returned when that is no tuple of five."""
+_NOTHING: Final[values.StepValues] = ("", 0.0, False, False, "")
+"""The row of an instance whose episode has ended earlier in the batch."""
 
 
 class _Chunk:
@@ -75,7 +79,7 @@ class _Chunk:
     def fail(self, kind: FaultKind, detail: str) -> None:
         self.failures[len(self.observations)] = (kind, detail)
         self.chars += len(detail)
-        self.add(("", 0.0, False, False, ""))
+        self.add(_NOTHING)
 
     def reply(self, number: int) -> protocol.Rows:
         return protocol.Rows(
@@ -164,6 +168,7 @@ class Interpreter:
 
     def _steps(self, op: protocol.Steps) -> Iterator[Reply]:
         chunk = _Chunk()
+        over: set[int] = set()  # of these no more is to be said, though they may come again
         held = self._programs.get(op.program)
         running = held.program.running if held is not None else Running(Instance(0))
         limit = held.limit if held is not None else 0
@@ -171,34 +176,38 @@ class Interpreter:
         for instance, action in zip(op.instances, op.actions, strict=True):
             row += 1
             progress[0] = row
+            if over and instance in over:
+                chunk.add(_NOTHING)
+                continue
             try:
                 env, running.instance = instances[instance]
                 returned = env.step(action)
-                if type(returned) is tuple and len(returned) == 5:
-                    observation, reward, terminated, truncated, info = returned
-                    # What nearly every step returns; these tests are those of `values`.
-                    if (
-                        type(observation) is str
-                        and observation.isascii()
-                        and len(observation) <= limit
-                        and len(observation) < _CHUNK_CHARS
-                        and type(reward) is float
-                        and reward - reward == 0.0
-                        and type(terminated) is bool
-                        and type(truncated) is bool
-                        and type(info) is dict
-                        and not info
-                    ):
-                        chunk.observations.append(observation)
-                        chunk.rewards.append(reward)
-                        chunk.flags.append(terminated | truncated << 1)
-                        chunk.chars += len(observation)
-                        if chunk.chars > _CHUNK_CHARS:
-                            yield chunk.reply(op.id)
-                            chunk = _Chunk()
-                        continue
-                chunk.add(values.step_values(returned, limit))
+                observation, reward, terminated, truncated, info = (
+                    returned if type(returned) is tuple and len(returned) == 5 else _UNUSUAL
+                )
+                # What nearly every step returns; these tests are those of `values`.
+                if (
+                    type(observation) is str
+                    and observation.isascii()
+                    and len(observation) <= limit
+                    and len(observation) < _CHUNK_CHARS
+                    and type(reward) is float
+                    and reward - reward == 0.0
+                    and type(terminated) is bool
+                    and type(truncated) is bool
+                    and type(info) is dict
+                    and not info
+                ):
+                    chunk.observations.append(observation)
+                    chunk.rewards.append(reward)
+                    chunk.flags.append(terminated | truncated << 1)
+                    chunk.chars += len(observation)
+                else:
+                    chunk.add(values.step_values(returned, limit))
+                if chunk.flags[-1]:
+                    over.add(instance)
             except BaseException as error:
+                over.add(instance)
                 known = instance in instances
                 cause = error if known else Refused("the instance was not reset")
                 chunk.fail(*self._failure(cause))

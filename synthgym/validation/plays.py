@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
 
-from synthgym.agents import Agent
+from synthgym.agents import Agent, Script
 from synthgym.contract import MAX_ACTION_CHARS, REWARD_TOLERANCE
 from synthgym.envs.episode import RewardProblem, cut_action, reward_problem
 from synthgym.sandbox import Pool, Session
@@ -26,6 +26,9 @@ _REPLACED: Final = "<replaced>"
 """Key by which the sandbox says that an info is not what the environment returned."""
 _BATCH: Final = 128
 """Episodes that are stepped together."""
+_AT_ONCE: Final = 256
+_SECONDS_AT_ONCE: Final = 0.1
+"""Steps of scripts that are sent in one go: so many, and no more than take that long by those before."""
 
 _BY_PROBLEM: Final = {
     RewardProblem.NOT_FINITE: Reason.REWARD_NOT_FINITE,
@@ -73,7 +76,8 @@ class Play:
     @property
     def results(self) -> tuple[StepResult, ...]:
         """The steps that gave something."""
-        return tuple(step for step in self.steps if isinstance(step, StepResult))
+        found = self.steps if self.fault is None else self.steps[:-1]
+        return cast("tuple[StepResult, ...]", found)  # only the last can be a fault
 
     @property
     def observations(self) -> tuple[str, ...]:
@@ -121,6 +125,8 @@ class _Course:
 
     session: Session
     agent: Agent
+    script: Sequence[str]
+    """All that the agent will do, where that is known."""
     seed: int
     horizon: int
     reset: ResetResult | EnvFault
@@ -143,14 +149,22 @@ class _Course:
             return action
         return cut_action(action)
 
-    def take(self, action: str, result: StepResult | EnvFault, floor: float) -> None:
-        """Enter one more turn, by the rules of `synthgym.envs.episode`."""
+    def take(self, action: str, result: StepResult | EnvFault, floor: float) -> int:
+        """Enter one more turn, by the rules of `synthgym.envs.episode`; the characters that it showed."""
         self.actions.append(action)
         self.steps.append(result)
         if isinstance(result, EnvFault):
             self.live = False
-            return
+            return 0
         turn, observation = len(self.actions), result.observation
+        if (
+            turn < self.horizon
+            and not (result.reward or result.terminated or result.truncated or result.info)
+            and observation
+            and not observation.isspace()
+        ):  # most turns, and none of what follows would do anything
+            self.observation = observation
+            return len(observation)
         if result.info and _REPLACED in result.info and self.replaced_turn is None:
             self.replaced_turn = turn
         if result.reward or result.terminated:
@@ -161,11 +175,12 @@ class _Course:
             self.live = False
             full = self.paid >= 1.0 - REWARD_TOLERANCE
             self.success = self.problem is None and result.terminated and full
-            return
+            return len(observation)
         if not observation or observation.isspace():
             self.empty_turn = self.empty_turn or turn
         if turn >= self.horizon:
             self.live = False
+        return len(observation)
 
     def play(self) -> Play:
         """What it came to."""
@@ -207,6 +222,7 @@ class Trial:
         self.seconds_per_step = 0.0
         """Of the last call of `play`, in wall-clock time, all its episodes together; resets do not count."""
         self._step_seconds = 0.0
+        self._at_once = 1
         self._against: dict[Reason, Finding] = {}
         self._seen_chars = 0
         self._stepped = False
@@ -298,7 +314,8 @@ class Trial:
                 calls, cast, self.pool.reset_many(calls), strict=True
             )
         ]
-        live = courses
+        self._play_scripts([course for course in courses if course.script])
+        live = [course for course in courses if not course.script]
         while live:
             moves = [(course, course.next_action()) for course in live]
             turns = [(course, action) for course, action in moves if action is not None]
@@ -308,19 +325,45 @@ class Trial:
             results = self.pool.step_many([(course.session, action) for course, action in turns])
             self._step_seconds += time.perf_counter() - began
             for (course, action), result in zip(turns, results, strict=True):
-                course.take(action, result, floor)
-                if isinstance(result, StepResult):
-                    self._seen_chars += len(result.observation)
-            if self._seen_chars > MAX_SEEN_CHARS:
-                raise Undecided(f"its observations have more than {MAX_SEEN_CHARS} characters")
+                self._seen_chars += course.take(action, result, floor)
+            self._check_chars()
             live = [course for course, _ in turns]
         return [course.play() for course in courses]
+
+    def _play_scripts(self, courses: Sequence[_Course]) -> None:
+        """Play to their ends those whose actions are known: many turns in one go, as long as steps are quick."""
+        floor = self.record.reward_floor
+        live = [course for course in courses if course.live]
+        while live:
+            scripts = [course.script[len(course.actions) :] for course in live]
+            began = time.perf_counter()
+            sessions = [course.session for course in live]
+            found = self.pool.step_through(sessions, scripts, self._at_once)
+            seconds = time.perf_counter() - began
+            self._step_seconds += seconds
+            for course, script, results in zip(live, scripts, found, strict=True):
+                for action, result in zip(script, results, strict=False):
+                    if course.live:  # what comes after a reward that is not allowed does not count
+                        self._seen_chars += course.take(action, result, floor)
+            self._check_chars()
+            a_step = seconds / sum(map(len, found))
+            self._at_once = int(min(_AT_ONCE, _SECONDS_AT_ONCE / a_step))
+            live = [item for item in live if item.live and len(item.actions) < len(item.script)]
+
+    def _check_chars(self) -> None:
+        if self._seen_chars > MAX_SEEN_CHARS:
+            raise Undecided(f"its observations have more than {MAX_SEEN_CHARS} characters")
 
     def _begin(self, session: Session, part: Cast, reset: ResetResult | EnvFault) -> _Course:
         horizon = self.record.max_turns
         if part.horizon is not None:
             horizon = min(horizon, part.horizon)
-        course = _Course(session, part.agent, part.seed, horizon, reset)
+        script: Sequence[str] = ()
+        if isinstance(part.agent, Script):
+            script = part.agent.first(horizon)
+            if max(map(len, script), default=0) > MAX_ACTION_CHARS:
+                script = [cut_action(action) for action in script]
+        course = _Course(session, part.agent, script, part.seed, horizon, reset)
         if isinstance(reset, EnvFault):
             course.live = False
         else:

@@ -350,3 +350,26 @@ def test_private_names_in_an_error_are_spelled_as_in_the_source() -> None:
 def test_used_up_memory_is_a_failure_of_its_own_kind() -> None:
     kind, _ = failure(stepped('("x", 0.0, False, False, {})', before="raise MemoryError"))
     assert kind == "memory"
+
+
+def test_an_instance_that_comes_again_after_its_end_is_not_stepped() -> None:
+    source = returning(step="self.say(action), 0.0, action == 'win', action == 'cut', {}").replace(
+        "    def step",
+        "    def say(self, action):\n"
+        "        self.said = getattr(self, 'said', '') + action[:1]\n"
+        "        return 1 / 0 if action == 'fail' else self.said\n"
+        "    def step",
+    )
+    worker = loaded(source)
+    for instance in (1, 2, 3, 4):
+        worker.reset(instance, 0)
+    turns = [["a", "a", "a", "a"], ["win", "cut", "fail", "b"], ["c"] * 4]
+    actions = [action for turn in turns for action in turn]
+    before = worker.begun
+    (rows,) = worker.rows(Steps(5, PROGRAM, [1, 2, 3, 4] * 3, actions))
+    assert rows.observations == ["a", "a", "a", "a", "aw", "ac", "", "ab", "", "", "", "abc"]
+    assert list(rows.flags) == [0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0]
+    assert list(rows.failures) == [6]
+    assert worker.begun == before + 12  # the parent counts all of them
+    assert worker.step(1, "d").observations == ["awd"]  # nobody but who asks for it is kept from it
+    assert worker.step(3, "e").observations == ["afe"]
