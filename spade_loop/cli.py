@@ -29,6 +29,7 @@ from spade_loop.batch import BatchShape, initial_proposals
 from spade_loop.config import load_config, recipes
 from spade_loop.errors import MissingExtraError, SpadeLoopError
 from spade_loop.inputs import interrupted_run, new_run
+from spade_loop.report.formats import visible
 from synthgym.errors import SynthGymError
 
 USER_ERROR = 2
@@ -165,7 +166,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except (SpadeLoopError, SynthGymError) as error:
-        print(f"spade-loop: {error}", file=sys.stderr)
+        print(f"spade-loop: {visible(str(error))}", file=sys.stderr)
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

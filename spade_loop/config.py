@@ -107,6 +107,8 @@ class NoveltyConfig:
     """When a design counts as one that is held already."""
 
     embedder: Literal["auto", "minilm", "hash"] = "auto"
+    strictness: Literal["copy", "refactor", "sibling"] = "refactor"
+    """What counts as a duplicate of a free program."""
     family_quota: int = 32
     window: int = 8
     """Iterations after which the gate forgets a blueprint, so that a finite space never saturates."""

@@ -17,7 +17,7 @@ from spade_loop.errors import BlueprintError
 from spade_loop.library import Library
 from spade_loop.parsing import ReplyError
 from spade_loop.types import Candidate, Completion, Outcome
-from synthgym.memory import NoveltyMemory, describe
+from synthgym.memory import NoveltyMemory, behaviour_trace, describe
 from synthgym.sandbox import Pool
 from synthgym.spec import Provenance, SynthEnvSpec
 from synthgym.validation import validate
@@ -182,6 +182,7 @@ class Designer:
             docstring=report.docstring,
             family=draft.family,
             parameters=draft.vector,
+            behaviour=None if draft.family else behaviour_trace(report.record, pool),
         )
         decision = memory.check(description, iteration=iteration)
         if not decision.accepted:

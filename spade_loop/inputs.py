@@ -20,7 +20,7 @@ from spade_loop.library import Library
 from spade_loop.state import RunDirectory, RunState
 from synthgym.envs import SynthEnv
 from synthgym.errors import IntegrityError, SnapshotError
-from synthgym.registry import Manifest, Snapshot, bundled_root
+from synthgym.registry import Snapshot, bundled_root, check_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _open(config: Config) -> tuple[Library, Corpus]:
     """Registry snapshot, every byte of it verified, and corpus. The model's whereabouts are checked as well."""
     make_dialect(config.designer)  # refuses a family that does not exist
     try:
-        Manifest(name=config.name, version="0.0.1", entries=())
+        check_name(config.name)
     except SnapshotError as error:
         raise ConfigError(f"name, which names the run's snapshot as well: {error}") from error
     corpus = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)

@@ -90,9 +90,12 @@ class Loop:
             return NoveltyMemory.load(latest / "memory.npz", self.embedder)
         novelty = self.config.novelty
         memory = NoveltyMemory(
-            self.embedder, family_quota=novelty.family_quota, window=novelty.window
+            self.embedder,
+            strictness=novelty.strictness,
+            family_quota=novelty.family_quota,
+            window=novelty.window,
         )
-        memory.seed(self.library.specs.values(), self.pool)
+        memory.seed(self.library.specs.values(), self.pool, with_behaviour=True)
         _describe_blueprints(memory, self.library)
         return memory
 
@@ -197,7 +200,12 @@ def collect(loop: Loop, sampler: Sampler, iteration: int) -> Iteration:
     measured = play(loop, sampler, field, iteration)
     for m in measured:
         library.record(m)
-        memory.update(m.spec.digest, win_rate=m.regret.solve_rate, regret=m.regret.value)
+        memory.update(
+            m.spec.digest,
+            win_rate=m.regret.solve_rate,
+            regret=m.regret.value,
+            regret_se=m.regret.standard_error,
+        )
 
     candidates = [a.candidate for a in admissions]
     rewards = designer_rewards(loop, candidates, measured, state)

@@ -7,7 +7,8 @@ What generated code does wrong is a value (`synthgym.EnvFault`, `synthgym.Findin
     ├── InvalidIdError         (ValueError)   an environment id or digest does not parse
     ├── EnvNotFoundError       (LookupError)  no such environment
     ├── SnapshotError                         a snapshot cannot be read or written
-    │   └── IntegrityError                    a snapshot's bytes are not those its manifest promises
+    │   ├── IntegrityError                    a snapshot's bytes are not those its manifest promises
+    │   └── TrustError                        nobody whom the user trusts vouches for it, or it went back in time
     ├── SandboxError           (RuntimeError) we could not start or talk to a worker
     ├── EnvFaultError          (RuntimeError) an environment failed where Gymnasium leaves no room for a value
     ├── ResetNeeded            (gymnasium.error.ResetNeeded)
@@ -44,6 +45,10 @@ class SnapshotError(SynthGymError):
 
 class IntegrityError(SnapshotError):
     """The bytes of a snapshot are not those that its manifest promises."""
+
+
+class TrustError(SnapshotError):
+    """A signature is missing, wrong or not of anybody trusted, or an index is older than one seen before."""
 
 
 class SandboxError(SynthGymError, RuntimeError):

@@ -33,7 +33,12 @@ class EnvId:
     version: int
 
     def __str__(self) -> str:
-        return f"{NAMESPACE}/{self.name}-v{self.version}"
+        return env_id(self.name, self.version)
+
+
+def env_id(name: str, version: int) -> str:
+    """`synthgym/<name>-v<version>`."""
+    return f"{NAMESPACE}/{name}-v{version}"
 
 
 def parse_env_id(text: str) -> EnvId:

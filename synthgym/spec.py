@@ -7,29 +7,92 @@ hint annotation, report digest) is annotation: it may change while the digest st
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from synthgym.canonical import canonical_json as canonical_json
+from synthgym.canonical import canonical_text
 from synthgym.contract import BASE, CONTRACT_VERSION, MAX_TURNS, MIN_TURNS, max_source_bytes
 from synthgym.errors import ConfigError, SnapshotError
 from synthgym.ids import EnvId, check_digest, is_name, pinned_id
 
 _DIGEST_DOMAIN: Final = b"synthgym-env-v1\0"
+_MAX_INT: Final = 2**53 - 1
+_MAX_DEPTH: Final = 32
+_RECORD_TYPES: Final[Mapping[str, type]] = {
+    "entry": str,
+    "max_turns": int,
+    "base": str,
+    "kwargs": dict,
+    "reward_min_u": int,
+    "reward_max_u": int,
+    "action_format": str,
+    "requires": list,
+}
+_SPEC_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "name": (str,),
+    "version": (int,),
+    "title": (str,),
+    "skills": (list,),
+    "license": (str,),
+    "hint": (str, type(None)),
+    "metrics": (dict,),
+    "report_digest": (str,),
+    "contract_version": (int,),
+}
+_PROVENANCE_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "parameters": (Mapping,),
+    "iteration": (int, type(None)),
+    "seed": (int, type(None)),
+}
+"""All others are texts."""
 JsonObject = Mapping[str, Any]
 
 
-def canonical_json(value: object) -> bytes:
-    """The one serialisation that is hashed: sorted keys, no spaces, UTF-8, no floats in hashed records, no NaN."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+def check_hashable(value: object, where: str, depth: int = 0) -> None:
+    """Raise `ConfigError` for what canonical JSON writes differently elsewhere: it cannot be hashed.
+
+    Allowed are objects with ASCII keys, lists, texts, whole numbers up to 2^53 - 1, truth values and None,
+    at most 32 deep.
+    """
+    if depth > _MAX_DEPTH:
+        raise ConfigError(f"{where[:80]} is part of what is hashed: at most {_MAX_DEPTH} deep")
+    if isinstance(value, bool | str | None):
+        return
+    if isinstance(value, int) and abs(value) <= _MAX_INT:
+        return
+    if isinstance(value, Mapping) and all(isinstance(k, str) and k.isascii() for k in value):
+        for key, item in value.items():
+            check_hashable(item, f"{where}.{key}", depth + 1)
+        return
+    if isinstance(value, list | tuple):
+        for item in value:
+            check_hashable(item, where, depth + 1)
+        return
+    raise ConfigError(
+        f"{where} is part of what is hashed, and holds {value!r}: expected texts, whole numbers up to "
+        "2^53 - 1, true, false, null, lists, and objects with ASCII keys"
+    )
 
 
 def sha256_digest(data: bytes) -> str:
     """`sha256:<hex>` of `data`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+_SECONDS: Final = (600, int | float)
+_MOST: Final[Mapping[str, tuple[int, Any]]] = {
+    "load_seconds": _SECONDS,
+    "reset_seconds": _SECONDS,
+    "step_seconds": _SECONDS,
+    "hint_seconds": _SECONDS,
+    "solution_seconds": _SECONDS,
+    "episode_seconds": (86_400, int | float),
+    "memory_mb": (16_384, int),
+    "observation_chars": (1_000_000, int),
+}
+"""The most that an environment may be given: limits travel in snapshots, which come from strangers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +111,13 @@ class Limits:
     observation_chars: int = 65_536
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not value > 0:
-                raise ConfigError(f"limits.{name} must be positive, got {value}")
+        for name in self.__slots__:
+            value, (most, kind) = getattr(self, name), _MOST[name]
+            if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value <= most:
+                what = "a whole number" if kind is int else "a number"
+                raise ConfigError(
+                    f"limits.{name} must be {what} above 0 and at most {most:,}, got {value!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +146,8 @@ class EnvRecord:
             )
         if not MIN_TURNS <= self.max_turns <= MAX_TURNS:
             raise ConfigError(f"max_turns must be {MIN_TURNS}..{MAX_TURNS}, got {self.max_turns}")
+        if self.kwargs:
+            check_hashable(self.kwargs, "kwargs")
 
     @property
     def reward_floor(self) -> float:
@@ -88,9 +157,10 @@ class EnvRecord:
     @property
     def digest(self) -> str:
         """`sha256:<hex>` over the canonical JSON of this record."""
-        return sha256_digest(
-            _DIGEST_DOMAIN + canonical_json(self.to_json() | {"source": self.source})
-        )
+        # "source" is the last of the keys; written apart, a large text is gone through once.
+        rest = canonical_json(self.to_json())
+        source = canonical_text(self.source)
+        return sha256_digest(_DIGEST_DOMAIN + rest[:-1] + b',"source":' + source + b"}")
 
     def to_json(self) -> dict[str, Any]:
         """JSON object of every field but `source`, which is stored as a file of its own."""
@@ -115,6 +185,7 @@ class EnvRecord:
                 f"record schema must be 1, got {data.get('schema')!r}: a newer synthgym wrote it"
             )
         fields = {k: v for k, v in data.items() if k not in ("schema", "assets")}
+        _check_types(fields)
         try:
             record = cls(source=source, **fields | {"requires": tuple(fields["requires"])})
         except (TypeError, KeyError) as error:
@@ -142,6 +213,14 @@ class Provenance:
     parameters: JsonObject = field(default_factory=dict)
     iteration: int | None = None
     seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            kinds = _PROVENANCE_TYPES.get(name, (str,))
+            if not isinstance(getattr(self, name), kinds):
+                raise ConfigError(
+                    f"provenance: {name} must be {kinds[0].__name__}, got {getattr(self, name)!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +293,7 @@ class SynthEnvSpec:
         try:
             record = EnvRecord.from_json(data["record"], source)
             notes = dict(data["annotations"])
+            _check_notes({"name": data["name"], "version": data["version"], **notes})
             spec = cls(
                 record=record,
                 name=data["name"],
@@ -235,3 +315,24 @@ class SynthEnvSpec:
                 f"digest of {spec.env_id} is {spec.digest}, spec.json promises {promised}"
             )
         return spec
+
+
+def _check_types(fields: JsonObject) -> None:
+    """Raise `SnapshotError` when a field of a record has another type than it must."""
+    for name, value in fields.items():
+        wanted = _RECORD_TYPES.get(name)
+        if wanted is not None and type(value) is not wanted:
+            raise SnapshotError(f"record: {name} must be {wanted.__name__}, got {value!r}")
+    if not all(isinstance(item, str) for item in fields.get("requires", ())):
+        raise SnapshotError(f"record: requires must be texts, got {fields['requires']!r}")
+
+
+def _check_notes(fields: JsonObject) -> None:
+    """Raise `SnapshotError` when something that is noted has another type than it must."""
+    for name, kinds in _SPEC_TYPES.items():
+        if name in fields and type(fields[name]) not in kinds:
+            raise SnapshotError(
+                f"spec.json: {name} must be {kinds[0].__name__}, got {fields[name]!r}"
+            )
+    if not all(isinstance(item, str) for item in fields.get("skills", ())):
+        raise SnapshotError(f"spec.json: skills must be texts, got {fields['skills']!r}")

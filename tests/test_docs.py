@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -20,8 +21,9 @@ from pages import CODE, FENCE, ROOT, after, block, read, shown, table
 import spade_loop.cli
 import synthgym.cli
 from spade_loop.config import load_config
-from synthgym.registry.layout import FILE_CAPS, MANIFEST, MAX_MANIFEST_BYTES
-from synthgym.registry.manifest import Manifest, parse_json
+from synthgym.registry import Snapshot, bundled_root
+from synthgym.registry.layout import FILE_CAPS, MANIFEST, MAX_ENTRIES, MAX_MANIFEST_BYTES
+from synthgym.registry.notes import KINDS, VECTOR
 from synthgym.sandbox import FaultKind, isolation
 from synthgym.sandbox.names import MODULES
 from synthgym.spec import Limits
@@ -205,10 +207,13 @@ def test_the_layers_and_faults_of_the_sandbox_are_those_of_the_code() -> None:
 def test_the_caps_and_the_manifest_are_those_of_the_code() -> None:
     caps = {name: f"{size // 1024} KiB" for name, size in FILE_CAPS.items()}
     documented = table("docs/registry.md", "caps")
-    assert documented.pop(MANIFEST).startswith(f"{MAX_MANIFEST_BYTES // 1024} KiB")
+    most = f"{MAX_MANIFEST_BYTES // 1024} KiB, {MAX_ENTRIES:,} environments"
+    assert documented.pop(MANIFEST) == most
     assert documented == caps
-    manifest = parse_json(Manifest(name="x", version="1", entries=()).to_bytes(), "x")
+    manifest = json.loads(Snapshot.open(bundled_root()).manifest.to_bytes())
     assert set(table("docs/registry.md", "manifest")) == set(manifest)
+    assert set(table("docs/registry.md", "core")) == set(manifest["core"])
+    assert set(table("docs/registry.md", "notes")) == {*KINDS, f"{VECTOR}<embedder>"}
 
 
 # --- architecture ---

@@ -18,14 +18,14 @@ LAYERS = {
     "synthgym": (
         "cli testing",
         "registration",
-        "audit calibration",
+        "audit calibration diversity publishing",
         "registry",
         "validation",
         "envs memory",
         "sandbox",
         "spec spaces atomic agents",
         "ids contract tool_schemas",
-        "errors preludes",
+        "errors preludes canonical",
     ),
     "spade_loop": (
         "__main__",

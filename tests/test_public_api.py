@@ -14,7 +14,7 @@ SIGNATURES = {
     ),
     "HintWrapper": "(env, level=2)",
     "parse_action": "(reply, formats=None)",
-    "register_snapshot": "(snapshot)",
+    "register_snapshot": "(snapshot, *, on_conflict='error', limit=20000)",
     "validate": "(source, *, pool=None, seeds=20, limits=None, dialect='program')",
     "Pool": (
         "(*, max_workers=32, sources_per_worker=1, require=None, max_strikes=3, hash_seed=0, "

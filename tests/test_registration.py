@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import warnings
@@ -15,8 +16,9 @@ from gymnasium.wrappers import TimeLimit
 
 import synthgym
 from synthgym.errors import ConfigError, EnvNotFoundError
-from synthgym.registration import load_spec, register_snapshot
-from synthgym.registry import Snapshot, write_snapshot
+from synthgym.registration import env_spec, load_spec, register_snapshot
+from synthgym.registry import Snapshot, bundled_root, write_snapshot
+from synthgym.registry.archive import pack
 from synthgym.spec import EnvRecord, SynthEnvSpec
 
 ROOT = Path(__file__).parents[1]
@@ -144,6 +146,113 @@ def test_a_digest_that_the_snapshot_gained_later_is_found(
         load_spec(other.digest, str(path))
     write_snapshot(path, [spec, other], name="growing", version="2", replace=True)
     assert load_spec(other.digest, str(path)) == other
+
+
+@pytest.mark.parametrize("kind", ["shards", "packed"])
+def test_any_place_registers_and_plays_the_same(
+    registry: dict[str, EnvSpec], folder: Path, spec: SynthEnvSpec, tmp_path: Path, kind: str
+) -> None:
+    if kind == "packed":
+        place = pack(Snapshot.open(folder), tmp_path / "one.sgz")
+    else:
+        place = write_snapshot(
+            tmp_path / "one", [spec], name="one", version="1", layout="shards"
+        ).path
+    assert register_snapshot(str(place)) == [spec.env_id]
+    known = registry[spec.pinned_id]
+    assert known.kwargs == {"digest": spec.digest, "snapshot": str(place)}
+    travelled = EnvSpec.from_json(json.dumps(json.loads(known.to_json())))
+    assert travelled.kwargs == known.kwargs
+    env, same = gymnasium.make(travelled), gymnasium.make(env_spec(folder, spec.digest))
+    assert env.reset(seed=3) == same.reset(seed=3)
+    assert env.step("look") == same.step("look")
+    env.close()
+    same.close()
+
+
+def test_one_environment_is_made_without_registering_anything(
+    registry: dict[str, EnvSpec], folder: Path, spec: SynthEnvSpec
+) -> None:
+    before = dict(registry)
+    for wanted in (spec.env_id, spec.pinned_id, spec.digest, "TestLocker-v0"):
+        found = env_spec(folder, wanted)
+        assert (found.id, found.max_episode_steps) == (spec.pinned_id, 8)
+        env = gymnasium.make(found)
+        assert env.unwrapped.spec_card == spec  # type: ignore[attr-defined]
+        env.close()
+    assert registry == before
+    with pytest.raises(EnvNotFoundError, match="did you mean 'synthgym/TestLocker-v0'"):
+        env_spec(folder, "synthgym/TestLoker-v0")
+
+
+def test_the_bundled_snapshot_needs_no_path(registry: dict[str, EnvSpec]) -> None:
+    bundled = Snapshot.open(bundled_root())
+    entry = next(iter(bundled))
+    assert env_spec(bundled, entry.env_id).kwargs == {"digest": entry.digest}
+    assert env_spec(str(bundled_root()), entry.env_id).kwargs == {"digest": entry.digest}
+    assert registry[entry.env_id].kwargs == {"digest": entry.digest}
+
+
+def test_an_id_that_is_taken_leaves_the_pinned_one(
+    registry: dict[str, EnvSpec], folder: Path, spec: SynthEnvSpec, tmp_path: Path
+) -> None:
+    register_snapshot(folder)
+    changed = replace(spec, record=replace(spec.record, max_turns=9))
+    another = replace(spec, name="Another", record=replace(spec.record, max_turns=10))
+    write_snapshot(tmp_path / "two", [another, changed], name="two", version="1")
+    for _ in range(2):  # and doing it again changes nothing
+        ids = register_snapshot(tmp_path / "two", on_conflict="pinned")
+        assert ids == [another.env_id, changed.pinned_id]
+    assert registry[spec.env_id].kwargs["digest"] == spec.digest
+    assert registry[changed.pinned_id].kwargs["digest"] == changed.digest
+    for env_id, turns in zip(ids, (10, 9), strict=True):
+        env = gymnasium.make(env_id)
+        assert env.spec is not None
+        assert env.spec.max_episode_steps == turns
+        env.close()
+    with pytest.raises(ConfigError, match="must be error or pinned, got 'ignore'"):
+        register_snapshot(tmp_path / "two", on_conflict="ignore")
+
+
+def test_an_id_of_somebody_else_is_not_taken(
+    registry: dict[str, EnvSpec], folder: Path, spec: SynthEnvSpec
+) -> None:
+    gymnasium.register(spec.env_id, entry_point="somewhere:Else")
+    with pytest.raises(ConfigError, match=r"already stands for somewhere:Else.*on_conflict"):
+        register_snapshot(folder)
+    assert spec.pinned_id not in registry
+    assert register_snapshot(folder, on_conflict="pinned") == [spec.pinned_id]
+
+
+def test_more_than_the_limit_is_refused_and_says_what_else_can_be_done(
+    registry: dict[str, EnvSpec], spec: SynthEnvSpec, tmp_path: Path
+) -> None:
+    specs = [replace(spec, name=f"T{n}", record=replace(spec.record, max_turns=n)) for n in (5, 6)]
+    two = write_snapshot(tmp_path / "two", specs, name="two", version="1")
+    before = dict(registry)
+    with pytest.raises(ConfigError, match=r"2 environments, more than 1: .*env_spec.*limit=None"):
+        register_snapshot(two, limit=1)
+    assert registry == before
+    assert len(register_snapshot(two, limit=2)) == len(register_snapshot(two, limit=None)) == 2
+
+
+def test_spawned_workers_make_what_is_packed(
+    folder: Path, spec: SynthEnvSpec, tmp_path: Path
+) -> None:
+    found = env_spec(pack(Snapshot.open(folder), tmp_path / "one.sgz"), spec.env_id)
+    envs = gymnasium.make_vec(
+        found,
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"shared_memory": False, "context": "spawn"},
+    )
+    plain = gymnasium.make(found)
+    observations, _ = envs.reset(seed=5)
+    assert observations == tuple(plain.reset(seed=5 + n)[0] for n in range(2))
+    rewards = envs.step(("take key", "look"))[1]
+    assert rewards.tolist() == [0.25, 0.0]
+    plain.close()
+    envs.close()
 
 
 def run(code: str) -> str:

@@ -19,7 +19,8 @@ from synthgym.audit.folders import (
 from synthgym.audit.json_lines import ENDINGS, parse_row, read_lines
 from synthgym.errors import ConfigError, SnapshotError
 from synthgym.registry import Snapshot
-from synthgym.registry.layout import MANIFEST, MAX_MANIFEST_BYTES, SOURCE, env_parts, read_file
+from synthgym.registry.files import FolderFiles, read_file
+from synthgym.registry.layout import MANIFEST, MAX_MANIFEST_BYTES, SOURCE, env_file
 
 _OURS: Final = b'"format":"synthgym.snapshot/'
 """What tells our manifest from another's, whose folder is one like any other."""
@@ -152,7 +153,7 @@ def _snapshot(folder: Path) -> Snapshot | None:
     `SnapshotError` when it says that it is a snapshot of ours and cannot be opened.
     """
     try:
-        manifest = read_file(folder, (MANIFEST,), MAX_MANIFEST_BYTES)
+        manifest = read_file(FolderFiles(folder), MANIFEST, MAX_MANIFEST_BYTES)
     except SnapshotError:
         return None
     return Snapshot.open(folder) if _OURS in manifest else None
@@ -160,7 +161,7 @@ def _snapshot(folder: Path) -> Snapshot | None:
 
 def _entries(snapshot: Snapshot) -> Iterator[Source]:
     for entry in snapshot:
-        path = snapshot.path.joinpath(*env_parts(entry.name, entry.version), SOURCE)
+        path = snapshot.path / env_file(entry.name, entry.version, SOURCE)
         try:
             text = snapshot.spec(entry.digest).record.source
         except SnapshotError as error:

@@ -9,6 +9,16 @@ from typing import Annotated, Final
 
 import typer
 
+from synthgym.cli.novelty import app as novelty_app
+from synthgym.cli.options import (
+    AdoptOption,
+    IdArgument,
+    JsonOption,
+    SignersOption,
+    SignKeyOption,
+    SnapshotOption,
+    ValidOption,
+)
 from synthgym.cli.snapshot import app as snapshot_app
 from synthgym.errors import SynthGymError
 
@@ -26,13 +36,7 @@ app = typer.Typer(
 )
 
 app.add_typer(snapshot_app)
-
-SnapshotOption = Annotated[
-    Path | None,
-    typer.Option("--snapshot", help="Folder of a snapshot; the bundled one unless given."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-IdArgument = Annotated[str, typer.Argument(help="synthgym/<Name>-v<N>, a name, or a digest.")]
+app.add_typer(novelty_app)
 
 
 @app.command("list")
@@ -61,6 +65,24 @@ def show(
 
 
 @app.command()
+def search(
+    text: Annotated[str, typer.Argument(help="Words in name or title.")] = "",
+    skill: Annotated[str | None, typer.Option(help="Only those that exercise this skill.")] = None,
+    like: Annotated[
+        bool, typer.Option("--like", help="By what the rules mean: the nearest vectors.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Print at most so many.")] = 50,
+    json: JsonOption = False,
+    snapshot: SnapshotOption = None,
+) -> None:
+    """Search a snapshot of any size, without loading a source. Exit code 1 when nothing fits."""
+    from synthgym.cli.list_command import search
+
+    if not search(snapshot, text, skill, limit, like=like, as_json=json):
+        raise typer.Exit(REFUSED)
+
+
+@app.command()
 def play(
     env_id: IdArgument,
     seed: Annotated[int | None, typer.Option(min=0, help="Which instance; drawn if none.")] = None,
@@ -81,7 +103,7 @@ def validate(
     ] = False,
     json: JsonOption = False,
     against: Annotated[
-        Path | None, typer.Option(help="Snapshot to compare with: duplicates are refused.")
+        str | None, typer.Option(help="Snapshot to compare with: duplicates are refused.")
     ] = None,
     dialect: Annotated[str, typer.Option(help="program, spade or auto.")] = "program",
 ) -> None:
@@ -155,6 +177,118 @@ def audit(  # noqa: PLR0913 (one parameter an option)
 
 
 @app.command()
+def diversity(  # noqa: PLR0913 (one parameter an option)
+    snapshots: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SNAPSHOT",
+            help="Folders, packed files or references; the bundled one unless given.",
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page for people here.")] = None,
+    embedder: Annotated[str, typer.Option(help="hash, minilm or auto.")] = "auto",
+    sample: Annotated[
+        int, typer.Option(min=1, help="Environments in a subset, where there are as many.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random subsets.")] = 0,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Play the witness of each environment as well.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Measure how diverse snapshots are, side by side at equal size."""
+    from synthgym.cli.diversity_command import Settings, run
+
+    settings = Settings(embedder=embedder, sample=sample, seed=seed, traces=traces)
+    run(snapshots or (), settings, html, as_json=json)
+
+
+@app.command()
+def publish(  # noqa: PLR0913 (one parameter an option)
+    snapshot: Annotated[Path, typer.Argument(help="Folder of the snapshot, or .sgz file.")],
+    remote: Annotated[str, typer.Argument(help="Folder or URL of a registry, or hf://org/name.")],
+    sign_key: SignKeyOption = None,
+    allowed_signers: SignersOption = None,
+    adopt: AdoptOption = False,
+    valid_days: ValidOption = None,
+    allow_leak: Annotated[
+        list[str] | None,
+        typer.Option(help="home-path, e-mail or token: what looks private is meant to be public."),
+    ] = None,
+    allow_license: Annotated[
+        list[str] | None,
+        typer.Option(help="other, unknown, ...; none for environments without any license."),
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make a repository that only its owners see.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Verify a snapshot and publish it: to a registry, or as a data set of the Hugging Face Hub."""
+    from synthgym.cli.publish_command import Settings, run
+
+    settings = Settings(
+        sign_key=sign_key,
+        allowed_signers=allowed_signers,
+        adopt=adopt,
+        valid_days=valid_days,
+        allow_leaks=allow_leak or (),
+        allow_licenses=allow_license or (),
+    )
+    run(snapshot, remote, settings, private=private, as_json=json)
+
+
+@app.command()
+def pull(  # noqa: PLR0913 (one parameter an option)
+    references: Annotated[
+        list[str], typer.Argument(metavar="REFERENCE", help="For example games>=1,<2.")
+    ],
+    only: Annotated[
+        str | None, typer.Option(help="Parts, with commas between: envs, notes, vectors.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(help="Only the files of this environment.")
+    ] = None,
+    remote: Annotated[
+        list[str] | None, typer.Option(help="Registry to look in, instead of the configured ones.")
+    ] = None,
+    allowed_signers: SignersOption = None,
+    require_signature: Annotated[
+        bool, typer.Option("--require-signature", help="Refuse what nobody trusted has signed.")
+    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Use the cache only.")] = False,
+    allow_yanked: Annotated[
+        bool, typer.Option("--allow-yanked", help="Load even what was yanked as unsafe.")
+    ] = False,
+    recheck: Annotated[
+        bool,
+        typer.Option("--recheck", help="Read what is in the cache, and replace what is damaged."),
+    ] = False,
+    lock: Annotated[
+        bool, typer.Option("--lock", help="Note in synthgym.lock what the references come to.")
+    ] = False,
+    no_lock: Annotated[bool, typer.Option("--no-lock", help="Read no synthgym.lock.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Bring snapshots to this machine and print their folders."""
+    from synthgym.cli.pull_command import Settings, run
+
+    settings = Settings(
+        only=tuple(part.strip() for part in only.split(",")) if only else (),
+        env_ids=env or (),
+        remotes=remote or (),
+        allowed_signers=allowed_signers,
+        require_signature=require_signature,
+        offline=offline,
+        allow_yanked=allow_yanked,
+        recheck=recheck,
+        use_lock=not no_lock,
+        write_lock=lock,
+    )
+    run(references, settings, as_json=json)
+
+
+@app.command()
 def isolation(
     require: Annotated[
         str | None, typer.Option(help="Exit with 1 below this level: full, partial or reduced.")
@@ -174,8 +308,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 refused, 2 a mistake or failure, 130 interrupted."""
     try:
         app(args=None if arguments is None else list(arguments), prog_name="synthgym")
-    except SynthGymError as error:
-        typer.echo(f"error: {error}", err=True)
+    # What the system refuses (a full disk, a folder that may not be read) is the user's to mend.
+    except (SynthGymError, OSError) as error:
+        from synthgym.envs.rendering import printable
+
+        typer.echo(f"error: {printable(str(error))}", err=True)  # it may quote a stranger's text
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from synthgym.calibration import Calibration, Score, calibrate, check_settings
-from synthgym.cli.entries import find_entry, open_snapshot
+from synthgym.cli.entries import check_own, find_entry, open_snapshot
 from synthgym.cli.output import print_json, print_table, print_text
 from synthgym.registry import Snapshot
 from synthgym.registry.annotate import check_writable, write_metrics
@@ -27,7 +26,7 @@ class Settings:
 
 
 def run(
-    path: Path | None, wanted: Sequence[str], settings: Settings, *, write: bool, as_json: bool
+    path: str | None, wanted: Sequence[str], settings: Settings, *, write: bool, as_json: bool
 ) -> None:
     """Measure environments one after the other, all of the snapshot when none is named.
 
@@ -38,6 +37,7 @@ def run(
     )
     snapshot = open_snapshot(path)
     if write:
+        check_own(snapshot.path)
         check_writable(snapshot.path)
     entries = [find_entry(snapshot, name) for name in wanted] if wanted else list(snapshot)
     outputs: list[dict[str, Any]] = []

@@ -4,13 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from synthgym.errors import SnapshotError
 from synthgym.ids import NAMESPACE, is_name
 from synthgym.registry import Entry, Snapshot, bundled_root
+from synthgym.registry.files import is_there
 
 
-def open_snapshot(path: Path | None) -> Snapshot:
-    """The snapshot in that folder; the bundled one when there is no path."""
-    return Snapshot.open(bundled_root() if path is None else path)
+def open_snapshot(place: str | None) -> Snapshot:
+    """The snapshot of a folder, packed file or reference; the bundled one when there is none."""
+    return Snapshot.open(bundled_root()) if place is None else open_place(place)
+
+
+def open_place(place: str) -> Snapshot:
+    """The snapshot of a folder or packed file, or of a reference, which is pulled when it is not here."""
+    if is_there(place):
+        return Snapshot.open(place)
+    # Most commands work on what is here: what talks to registries is imported when it is needed.
+    from synthgym.publishing import locate
+
+    return Snapshot.open(locate(place))
+
+
+def check_own(place: Path) -> None:
+    """Raise `SnapshotError` for a snapshot of the cache: its folder stands for one content for ever."""
+    from synthgym.publishing.cache import cache_root
+
+    if place.resolve().is_relative_to(cache_root().resolve()):
+        raise SnapshotError(
+            f"{place} is in the cache, which is not written to: write a copy of your own, for example by "
+            "`synthgym snapshot filter`, and name that"
+        )
 
 
 def find_entry(snapshot: Snapshot, wanted: str) -> Entry:
@@ -19,7 +42,5 @@ def find_entry(snapshot: Snapshot, wanted: str) -> Entry:
     `EnvNotFoundError` names the nearest id.
     """
     name = wanted.removeprefix(f"{NAMESPACE}/")
-    versions = [entry for entry in snapshot if is_name(name) and entry.name == name]
-    if versions:
-        return max(versions, key=lambda entry: entry.version)
-    return snapshot.entry(wanted)
+    versions = snapshot.versions(name) if is_name(name) else []
+    return versions[-1] if versions else snapshot.entry(wanted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Final
 
 from synthgym.cli.entries import find_entry, open_snapshot
@@ -14,7 +13,7 @@ from synthgym.envs.episode import Transition
 _HELP: Final = "(type a command; :hint shows the hint, :quit leaves)"
 
 
-def run(path: Path | None, wanted: str, seed: int | None, *, with_hint: bool) -> None:
+def run(path: str | None, wanted: str, seed: int | None, *, with_hint: bool) -> None:
     """Play one episode: commands come from standard input, its end leaves."""
     snapshot = open_snapshot(path)
     env = SynthEnv(snapshot.spec(find_entry(snapshot, wanted).digest))

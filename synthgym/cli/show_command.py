@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from synthgym.cli.entries import find_entry, open_snapshot
@@ -11,7 +10,7 @@ from synthgym.cli.output import print_json, print_table, print_text
 from synthgym.spec import SynthEnvSpec
 
 
-def run(path: Path | None, wanted: str, *, with_source: bool, as_json: bool) -> None:
+def run(path: str | None, wanted: str, *, with_source: bool, as_json: bool) -> None:
     """Print the spec of an environment, and its source on request."""
     snapshot = open_snapshot(path)
     spec = snapshot.spec(find_entry(snapshot, wanted).digest)

@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from synthgym.audit.folders import MAX_READ, decoded
+from synthgym.cli.entries import open_place
 from synthgym.cli.output import print_json, print_text
 from synthgym.errors import ConfigError
-from synthgym.memory import NoveltyDecision, NoveltyMemory, describe, load_embedder
-from synthgym.registry import Snapshot
+from synthgym.memory import (
+    Description,
+    NoveltyDecision,
+    NoveltyMemory,
+    behaviour_trace,
+    describe,
+    load_embedder,
+)
 from synthgym.sandbox import default_pool
 from synthgym.validation import Finding, Report, Severity, validate
 
@@ -21,7 +28,7 @@ _HEAD: Final = 9
 
 
 def run(
-    paths: Sequence[Path], against: Path | None, dialect: str, *, explain: bool, as_json: bool
+    paths: Sequence[Path], against: str | None, dialect: str, *, explain: bool, as_json: bool
 ) -> bool:
     """Validate each file and print what was found; whether all are fine (and new)."""
     sources = [(path, _read(path)) for path in paths]
@@ -32,7 +39,7 @@ def run(
         report = validate(source, dialect=dialect)
         novelty = None
         if memory is not None and report.ok:
-            novelty = memory.check(describe(source, report.first_observation))
+            novelty = memory.check(_description(source, report))
         fine = fine and report.ok and (novelty is None or novelty.accepted)
         outputs.append({"path": str(path)} | report.to_json() | _novelty_json(novelty))
         if not as_json:
@@ -42,12 +49,20 @@ def run(
     return fine
 
 
-def _remember(path: Path) -> NoveltyMemory:
+def _remember(place: str) -> NoveltyMemory:
     """Every environment of a snapshot. Embeddings only say what is near, so the plain ones will do."""
-    snapshot = Snapshot.open(path)
+    snapshot = open_place(place)
     memory = NoveltyMemory(load_embedder("hash"))
-    memory.seed((snapshot.spec(entry.digest) for entry in snapshot), default_pool())
+    specs = (snapshot.spec(entry.digest) for entry in snapshot)
+    memory.seed(specs, default_pool(), with_behaviour=True)
     return memory
+
+
+def _description(source: str, report: Report) -> Description:
+    """What a source that passed is compared by: text, code, and what it does."""
+    assert report.record is not None  # it passed
+    trace = behaviour_trace(report.record, default_pool())
+    return describe(source, report.first_observation, behaviour=trace)
 
 
 def _read(path: Path) -> str:

@@ -11,7 +11,8 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,22 @@ PINNED_WHEEL: Final[Mapping[str, str]] = {
 """A third party packaged the distribution: every file read is pinned. The Hub pins by revision."""
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Loading a hundred small tensors needs no progress bar; a bar that the user has stays as it was."""
+    from transformers.utils import logging as module
+
+    logging: Any = module  # without type hints
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
 class MiniLM:
     """The MiniLM embedder: a text gives the same vector whatever else is embedded with it."""
 
@@ -59,7 +76,8 @@ class MiniLM:
         folder = wheel_folder() or _hub_folder(offline=False)
         from sentence_transformers import SentenceTransformer
 
-        self._model: Any = SentenceTransformer(str(folder), device="cpu")
+        with _quiet():
+            self._model: Any = SentenceTransformer(str(folder), device="cpu")
 
     @property
     def dim(self) -> int:

@@ -11,36 +11,46 @@ from __future__ import annotations
 import copy
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from synthgym.errors import ConfigError, EnvNotFoundError
+from synthgym.errors import ConfigError, EnvNotFoundError, SnapshotError
 from synthgym.ids import check_digest, did_you_mean
+from synthgym.memory.behaviour import behaviour_trace
+from synthgym.memory.decision import (
+    NEAREST,
+    Candidate,
+    Judge,
+    NoveltySettings,
+    as_strictness,
+    decide_blueprint,
+    decide_program,
+)
 from synthgym.memory.describe import Description, describe
 from synthgym.memory.embedder import Embedder
-from synthgym.memory.faiss_index import FaissIndex
+from synthgym.memory.holdings import Holdings, Near
 from synthgym.memory.records import (
+    TOO_EASY,
+    TOO_HARD,
     MemoryRecord,
     Neighbour,
     NoveltyDecision,
     NoveltyReason,
-    parameter_distance,
 )
+from synthgym.memory.retrieval import draw_exemplars, draw_warnings
+from synthgym.memory.rules import REVIEW_COSINE, Strictness
 from synthgym.memory.storage import SavedMemory, read_memory, write_memory
+from synthgym.memory.table import RecordTable
 from synthgym.sandbox import EnvFault, Pool
 from synthgym.spec import SynthEnvSpec
 
-NEAREST: Final = 5
-"""Neighbours that a decision names."""
 SEEDED: Final = -1
 """Iteration of an environment that was there before the first one."""
-_DISTANCE_SLACK: Final = 1e-9
-"""0.3 and 0.2 are 0.1 apart, whatever binary fractions make of it."""
 _CACHED_TEXTS: Final = 256
 Floats = npt.NDArray[np.float32]
 
@@ -48,62 +58,72 @@ Floats = npt.NDArray[np.float32]
 class NoveltyMemory:
     """Admitted environments by digest. The same calls in the same order give the same answers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one keyword for each field of NoveltySettings
         self,
         embedder: Embedder,
         *,
+        strictness: str = Strictness.REFACTOR,
         family_quota: int = 32,
         window: int = 8,
         min_parameter_distance: float = 0.1,
+        review_cosine: float = REVIEW_COSINE,
+        review_quota: int | None = None,
+        judge: Judge | None = None,
     ) -> None:
         """Make an empty memory.
 
-        At most `family_quota` members of a family are admitted within `window` iterations, and
+        `strictness` says what is a duplicate of a free program: `copy`, `refactor` or `sibling`. At
+        most `family_quota` members of a family are admitted within `window` iterations, and
         blueprints must differ by `min_parameter_distance` (mean absolute difference of parameters
         scaled to [0, 1]) from those of these iterations.
+
+        A program that is near to held ones (a text from `review_cosine` on, or much shared code)
+        goes to the `judge`, which must call it new. Without one it is accepted, and the decision
+        says what it is near to; with `review_quota` it is refused beside so many of these
+        iterations.
         """
-        if family_quota < 1 or window < 1:
-            raise ConfigError(
-                f"family_quota and window must be at least 1, got {family_quota} and {window}"
-            )
-        if not 0.0 <= min_parameter_distance <= 1.0:
-            raise ConfigError(
-                f"min_parameter_distance must be 0..1, got {min_parameter_distance}: "
-                "it is a mean over parameters scaled to [0, 1]"
-            )
+        self._settings = NoveltySettings(
+            strictness=as_strictness(strictness),
+            family_quota=family_quota,
+            window=window,
+            min_parameter_distance=float(min_parameter_distance),
+            review_cosine=float(review_cosine),
+            review_quota=review_quota,
+        )
         self._embedder = embedder
-        self._family_quota = family_quota
-        self._window = window
-        self._min_distance = float(min_parameter_distance)
-        self._records: dict[str, MemoryRecord] = {}
-        self._rows: dict[str, int] = {}
-        self._index = FaissIndex(embedder.dim)
+        self._judge = judge
+        self._held = Holdings.empty(embedder.dim)
         self._texts: OrderedDict[str, Floats] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._table)
 
     def __contains__(self, digest: object) -> bool:
-        return digest in self._records
+        return isinstance(digest, str) and self._table.row(digest) is not None
 
     def __iter__(self) -> Iterator[MemoryRecord]:
-        return iter(self._records.values())
+        return iter(self._table)
 
     def get(self, digest: str) -> MemoryRecord:
         """Return the record of a digest; `EnvNotFoundError` when it is not held."""
-        if digest not in self._records:
-            near = did_you_mean(digest, self._records)
-            raise EnvNotFoundError(f"the novelty memory does not hold {digest!r}{near}")
-        return self._records[digest]
+        return self._table.record(self._row(digest))
 
     def check(self, description: Description, *, iteration: int = 0) -> NoveltyDecision:
         """Decide whether a candidate of this iteration is new. Nothing is stored."""
+        vector = self._embed(description.rules_text)
+        nearest = self._held.nearest(vector, NEAREST)
+        candidate = Candidate(description, vector, nearest, iteration)
         if description.family:
-            reason, detail = self._check_blueprint(description, iteration)
+            found = decide_blueprint(self._held, self._settings, candidate)
         else:
-            reason, detail = self._check_program(description, iteration)
-        nearest = self.nearest(description.rules_text, NEAREST)
-        return NoveltyDecision(reason is NoveltyReason.NEW, reason, nearest, detail)
+            found = decide_program(self._held, self._settings, self._judge, candidate)
+        return NoveltyDecision(
+            accepted=found.reason is NoveltyReason.NEW,
+            reason=found.reason,
+            nearest=self._neighbours(nearest),
+            detail=found.detail,
+            review=tuple(self._table.digest(row) for row in found.review),
+        )
 
     def add(  # noqa: PLR0913 -- what is known of one environment, all by name
         self,
@@ -115,10 +135,12 @@ class NoveltyMemory:
         iteration: int,
         win_rate: float | None = None,
         regret: float | None = None,
+        regret_se: float | None = None,
     ) -> None:
         """Hold an environment. One that is held already is refreshed, and keeps its metrics."""
         check_digest(digest)
-        old = self._records.get(digest)
+        row = self._table.row(digest)
+        old = None if row is None else self._table.record(row)
         record = MemoryRecord(
             digest=digest,
             name=name,
@@ -127,145 +149,147 @@ class NoveltyMemory:
             iteration=iteration if old is None else max(iteration, old.iteration),
             win_rate=None if old is None else old.win_rate,
             regret=None if old is None else old.regret,
+            regret_se=None if old is None else old.regret_se,
         )
-        if old is None:
-            self._rows[digest] = self._index.add(self._embed(description.rules_text))
-        self._records[digest] = _measured(record, win_rate, regret)
+        text = description.rules_text
+        vector = None if self._held.has_text(text) else self._embed(text)
+        self._held.put(_measured(record, win_rate, regret, regret_se), vector)
 
     def update(
-        self, digest: str, *, win_rate: float | None = None, regret: float | None = None
+        self,
+        digest: str,
+        *,
+        win_rate: float | None = None,
+        regret: float | None = None,
+        regret_se: float | None = None,
     ) -> None:
         """Store what was measured. None, NaN and infinity mean "not measured" and change nothing.
 
-        `EnvNotFoundError` when the digest is not held.
+        A new regret without its standard error leaves none. `EnvNotFoundError` when the digest is
+        not held.
         """
-        self._records[digest] = _measured(self.get(digest), win_rate, regret)
+        row = self._row(digest)
+        record = _measured(self._table.record(row), win_rate, regret, regret_se)
+        self._table.measure(row, record)
 
-    def seed(self, specs: Iterable[SynthEnvSpec], pool: Pool) -> None:
+    def remove(self, digest: str) -> None:
+        """Forget an environment; `EnvNotFoundError` when it is not held."""
+        self._held.remove(self._row(digest))
+
+    def seed(
+        self, specs: Iterable[SynthEnvSpec], pool: Pool, *, with_behaviour: bool = False
+    ) -> None:
         """Hold environments that were there before; each is reset once, with seed 0, in a worker.
 
-        One whose reset faults is described by its docstring alone.
+        One whose reset faults is described by its docstring alone. `with_behaviour` plays each as
+        well (`behaviour_trace`), so that a candidate with a trace can be told to be a reskin.
         """
         for spec in specs:
-            session = pool.open(spec.record, spec.limits)
-            try:
+            with pool.open(spec.record, spec.limits) as session:
                 first = session.reset(0)
-            finally:
-                session.close()
+            trace = behaviour_trace(spec.record, pool, spec.limits) if with_behaviour else None
             description = describe(
                 spec.record.source,
                 "" if isinstance(first, EnvFault) else first.observation,
                 family=spec.provenance.family,
+                behaviour=trace,
             )
             skill = spec.skills[0] if spec.skills else ""
             self.add(spec.digest, description, name=spec.name, skill=skill, iteration=SEEDED)
 
     def nearest(self, text: str, k: int) -> tuple[Neighbour, ...]:
         """Find the `k` held environments whose rules texts are nearest, nearest first."""
-        if not self._records:
+        if len(self) == 0:
             return ()
-        digests = list(self._records)
-        hits = self._index.search(self._embed(text), k)
-        return tuple(
-            Neighbour(digests[hit.row], hit.similarity, self._records[digests[hit.row]].name)
-            for hit in hits
-        )
+        return self._neighbours(self._held.nearest(self._embed(text), k))
 
-    def exemplars(self, skill: str, k: int, rng: np.random.Generator) -> tuple[MemoryRecord, ...]:
-        """Draw up to `k` environments worth imitating, best regret first.
+    def vectors(self) -> Floats:
+        """The vectors of the rules texts, one for each record in order: float32 [n, dim]."""
+        return self._held.index.vectors(self._table.text_of.values[self._table.rows].tolist())
 
-        Measured ones of the skill with a win rate in [0.15, 0.85]; of these the max(3k, 10) of
-        highest regret; of these one at random, and then those least like the ones drawn.
+    def near_misses(self, text: str, k: int) -> tuple[MemoryRecord, ...]:
+        """Find `k` environments that a design of this text should not repeat, nearest first.
+
+        Of those that share their structure, or their blueprint family, the nearest one stands for
+        all.
         """
-        usable = [r for r in self if r.skill == skill and r.learnable]
-        pool = sorted(usable, key=_by_regret)[: max(3 * k, 10)]
-        if not pool or k < 1:
-            return ()
-        chosen = [pool.pop(int(rng.integers(len(pool))))]
-        while pool and len(chosen) < k:
-            chosen.append(pool.pop(self._most_different(pool, chosen)))
-        return tuple(sorted(chosen, key=_by_regret))
+        wanted = k
+        vector = self._embed(text)
+        while True:
+            found: dict[str, MemoryRecord] = {}
+            for row, _ in self._held.nearest(vector, wanted):
+                record = self._table.record(row)
+                kind = record.description.family or record.description.ast_hash
+                found.setdefault(kind, record)
+            if len(found) >= k or wanted >= len(self):
+                return tuple(found.values())[: max(0, k)]
+            wanted *= 2
+
+    def exemplars(
+        self, skill: str, k: int, rng: np.random.Generator, policy: str = "mmr"
+    ) -> tuple[MemoryRecord, ...]:
+        """Draw up to `k` environments of the skill that are worth imitating, best regret first.
+
+        The policies are those of `retrieval`: `mmr`, or `spade`, which answers in the order of the
+        draw. `ConfigError` for another one.
+        """
+        rows = self._table.rows_of_skill(skill)
+        drawn = draw_exemplars(self._table, self._held.index, rows, k, rng, policy)
+        return tuple(self._table.record(row) for row in drawn)
 
     def warnings(self, skill: str, k: int, rng: np.random.Generator) -> tuple[MemoryRecord, ...]:
         """Draw up to `k` environments of the skill that turned out too easy or too hard.
 
         The record's `verdict` says which.
         """
-        bad = sorted((r for r in self if r.skill == skill and r.verdict), key=lambda r: r.digest)
-        if not bad or k < 1:
-            return ()
-        rows = rng.choice(len(bad), size=min(k, len(bad)), replace=False)
-        return tuple(bad[int(row)] for row in rows)
+        rows = self._table.rows_of_skill(skill)
+        drawn = draw_warnings(self._table, rows, k, rng, (TOO_HARD, TOO_EASY))
+        return tuple(self._table.record(row) for row in drawn)
 
     def copy(self) -> NoveltyMemory:
         """Return a memory that can be changed without changing this one. They share the embedder."""
         other = copy.copy(self)
-        other._records = dict(self._records)
-        other._rows = dict(self._rows)
-        other._index = FaissIndex.from_vectors(self._index.vectors())
+        other._held = self._held.copy()
         other._texts = OrderedDict(self._texts)
         return other
 
     def save(self, path: Path) -> None:
         """Write the memory to one file, in one step. The same content gives the same bytes."""
-        settings = {
-            "family_quota": self._family_quota,
-            "window": self._window,
-            "min_parameter_distance": self._min_distance,
-        }
-        records = tuple(self._records.values())
-        write_memory(
-            path, SavedMemory(self._embedder.name, settings, records, self._index.vectors())
-        )
+        settings = asdict(self._settings)
+        write_memory(path, SavedMemory(self._embedder.name, settings, self._held))
 
     @classmethod
-    def load(cls, path: Path, embedder: Embedder) -> NoveltyMemory:
+    def load(cls, path: Path, embedder: Embedder, *, judge: Judge | None = None) -> NoveltyMemory:
         """Read a memory. `SnapshotError` for another file, `ConfigError` for another embedder."""
         saved = read_memory(path)
-        if saved.embedder != embedder.name or saved.vectors.shape[1] != embedder.dim:
+        if saved.embedder != embedder.name or saved.held.index.dim != embedder.dim:
             raise ConfigError(
                 f"{path} holds vectors of embedder {saved.embedder!r}, got {embedder.name!r}: "
                 "vectors of different embedders cannot be compared, so load it with its own"
             )
-        memory = cls(embedder, **saved.settings)
-        memory._records = {record.digest: record for record in saved.records}
-        memory._rows = {digest: row for row, digest in enumerate(memory._records)}
-        memory._index = FaissIndex.from_vectors(saved.vectors)
+        try:
+            memory = cls(embedder, judge=judge, **saved.settings)
+        except (TypeError, ValueError) as error:
+            raise SnapshotError(f"{path} has wrong settings: {error}") from error
+        memory._held = saved.held
         return memory
 
-    def _check_program(self, description: Description, iteration: int) -> tuple[NoveltyReason, str]:
-        same = [r for r in self if r.description.ast_hash == description.ast_hash]
-        for record in same:
-            if record.description.data_hash == description.data_hash:
-                return NoveltyReason.COPY, f"same structure and data as {record.name}"
-        recent = [r for r in same if self._is_recent(r, iteration)]
-        return self._check_quota(len(recent), "programs with this structure")
+    @property
+    def _table(self) -> RecordTable:
+        return self._held.table
 
-    def _check_blueprint(
-        self, description: Description, iteration: int
-    ) -> tuple[NoveltyReason, str]:
-        recent = [
-            r
-            for r in self
-            if r.description.family == description.family and self._is_recent(r, iteration)
-        ]
-        for record in recent:
-            distance = parameter_distance(description.parameters, record.description.parameters)
-            if distance == 0.0 or distance < self._min_distance - _DISTANCE_SLACK:
-                detail = (
-                    f"parameters {distance:.3f} from {record.name}; "
-                    f"at least {self._min_distance:.3f} is new"
-                )
-                return NoveltyReason.SAME_PARAMETERS, detail
-        return self._check_quota(len(recent), f"blueprints of family {description.family!r}")
+    def _row(self, digest: str) -> int:
+        row = self._table.row(digest)
+        if row is None:
+            near = did_you_mean(digest, self._table.digests_like(digest))
+            raise EnvNotFoundError(f"the novelty memory does not hold {digest!r}{near}")
+        return row
 
-    def _check_quota(self, count: int, what: str) -> tuple[NoveltyReason, str]:
-        if count < self._family_quota:
-            return NoveltyReason.NEW, ""
-        return NoveltyReason.FAMILY_FULL, f"{count} {what} in the last {self._window} iterations"
-
-    def _is_recent(self, record: MemoryRecord, iteration: int) -> bool:
-        return record.iteration > iteration - self._window
+    def _neighbours(self, nearest: Sequence[Near]) -> tuple[Neighbour, ...]:
+        return tuple(
+            Neighbour(self._table.digest(row), cosine, self._table.name(row))
+            for row, cosine in nearest
+        )
 
     def _embed(self, text: str) -> Floats:
         """Embed one text; a candidate is checked and then added, so the last ones are kept."""
@@ -275,22 +299,15 @@ class NoveltyMemory:
                 self._texts.popitem(last=False)
         return self._texts[text]
 
-    def _most_different(self, pool: list[MemoryRecord], chosen: list[MemoryRecord]) -> int:
-        """Return the position in `pool` of the record least similar to its nearest chosen one."""
-        vectors = self._index.vectors().astype(np.float64)
-        held = vectors[[self._rows[r.digest] for r in chosen]]
-        likeness = [round(float((held @ vectors[self._rows[r.digest]]).max()), 4) for r in pool]
-        return min(range(len(pool)), key=lambda i: (likeness[i], i))
 
-
-def _by_regret(record: MemoryRecord) -> tuple[float, str]:
-    return (-(record.regret or 0.0), record.digest)
-
-
-def _measured(record: MemoryRecord, win_rate: float | None, regret: float | None) -> MemoryRecord:
+def _measured(
+    record: MemoryRecord, win_rate: float | None, regret: float | None, regret_se: float | None
+) -> MemoryRecord:
     """Return `record` with the values that are finite numbers."""
     if win_rate is not None and math.isfinite(win_rate):
         record = replace(record, win_rate=float(win_rate))
     if regret is not None and math.isfinite(regret):
-        record = replace(record, regret=float(regret))
+        record = replace(record, regret=float(regret), regret_se=None)
+    if regret_se is not None and math.isfinite(regret_se):
+        record = replace(record, regret_se=float(regret_se))
     return record

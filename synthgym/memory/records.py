@@ -16,6 +16,9 @@ TOO_HARD: Final = 0.1
 TOO_EASY: Final = 0.9
 """Above this win rate an environment is too easy (the SPADE recipes)."""
 
+BOUND_Z: Final = 1.645
+"""Standard errors between a regret and its lower bound."""
+
 
 class NoveltyReason(StrEnum):
     """Why a candidate was accepted or not."""
@@ -24,6 +27,16 @@ class NoveltyReason(StrEnum):
     """Accepted."""
     COPY = "copy"
     """A held environment differs in names, small literals and comments only."""
+    REFACTORED_COPY = "refactored-copy"
+    """A held environment holds nearly all of its rare pieces of code."""
+    RESKIN = "reskin"
+    """A held environment holds most of its rare pieces of code, and behaves the same."""
+    SIBLING = "sibling"
+    """A held environment has much of its code and nearly its rules; only refused at `sibling`."""
+    JUDGED = "judged"
+    """It was near to a held one, and the judge called it a duplicate or gave no clear answer."""
+    REVIEW_FULL = "review-full"
+    """It is near to held ones, as many as may be held without a judge."""
     SAME_PARAMETERS = "same-parameters"
     """A recent blueprint of the family has equal or nearly equal parameters."""
     FAMILY_FULL = "family-full"
@@ -49,6 +62,8 @@ class NoveltyDecision:
     nearest: tuple[Neighbour, ...] = ()
     """The nearest held environments by text, nearest first. They never change the decision."""
     detail: str = ""
+    review: tuple[str, ...] = ()
+    """Digests of held environments that are near: somebody should look at the pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +79,13 @@ class MemoryRecord:
     win_rate: float | None = None
     """Share of episodes without a hint that were won; None before it was measured."""
     regret: float | None = None
+    regret_se: float | None = None
+    """Standard error of the regret; None when it is not known, which counts as none."""
+
+    @property
+    def regret_bound(self) -> float:
+        """A lower bound of the regret, one-sided 95 %: what few plays showed does not rank first."""
+        return (self.regret or 0.0) - BOUND_Z * (self.regret_se or 0.0)
 
     @property
     def learnable(self) -> bool:

@@ -1,17 +1,24 @@
 """Registry: snapshots of environments, written atomically and read with every byte checked."""
 
-from synthgym.registry.annotate import write_metrics
+from synthgym.registry.annotate import write_metrics, write_vectors
 from synthgym.registry.build import build_bundled
-from synthgym.registry.layout import bundled_root
+from synthgym.registry.core import Core, Parent, check_name
+from synthgym.registry.layout import FileRef, bundled_root
 from synthgym.registry.manifest import Entry, Manifest
-from synthgym.registry.store import Snapshot, write_snapshot
+from synthgym.registry.snapshot import Snapshot
+from synthgym.registry.writing import write_snapshot
 
 __all__ = [
+    "Core",
     "Entry",
+    "FileRef",
     "Manifest",
+    "Parent",
     "Snapshot",
     "build_bundled",
     "bundled_root",
+    "check_name",
     "write_metrics",
     "write_snapshot",
+    "write_vectors",
 ]

@@ -1,7 +1,7 @@
-"""Noting figures in a snapshot that is there. Figures are annotations: ids and digests stay.
+"""Noting figures in a snapshot that is there.
 
-`spec.json` and `manifest.json` change together, so the folder is made anew beside its place and swapped
-in one step. A reader, or a crash, sees the old figures or the new ones.
+Figures are annotations: the digests of environments stay, and the snapshot gets the next patch version.
+Everything that changes does so in one step: a reader, or a crash, sees the old figures or the new ones.
 """
 
 from __future__ import annotations
@@ -9,16 +9,24 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
-from synthgym.atomic import new_folder
+from synthgym.atomic import FolderChangedError, change_folder
 from synthgym.errors import EnvNotFoundError, SnapshotError
-from synthgym.registry.layout import MANIFEST, SPEC, env_parts
-from synthgym.registry.manifest import Entry
-from synthgym.registry.store import Snapshot, env_files, make_entry, make_manifest
-from synthgym.registry.verify import read_manifest, read_promised, read_spec
-from synthgym.spec import JsonObject
+from synthgym.registry.core import next_patch
+from synthgym.registry.folder_layout import file_refs, folder_files, vector_files
+from synthgym.registry.layout import FOLDER, MANIFEST, SIGNATURES, env_file
+from synthgym.registry.notes import VECTOR
+from synthgym.registry.packed import Packed, Roots, Vectors, pack_env, vector_bytes
+from synthgym.registry.snapshot import Snapshot
+from synthgym.registry.writing import embedder_sizes, make_manifest, manifest_bytes, write_packed
+from synthgym.spec import JsonObject, canonical_json
+
+_ATTEMPTS: Final = 50
+Change = Callable[[Packed], Packed]
+"""What becomes of an environment; itself when nothing does."""
 
 
 def check_writable(root: Path, package: Path | None = None) -> None:
@@ -49,45 +57,132 @@ def write_metrics(root: Path, metrics: Mapping[str, JsonObject]) -> Snapshot:
     """Note figures of environments, by their digest, and open the snapshot. One step for all of them.
 
     Of the metrics that an environment has, those of other names stay. Other files of the folder stay
-    as they are. `EnvNotFoundError` for a digest that is not there; `IntegrityError` when a file of one
-    of the environments is not as promised; `SnapshotError` when the folder cannot be written.
+    as they are. When nothing is new, nothing is written; otherwise the version becomes the next patch.
+    `EnvNotFoundError` for a digest that is not there; `IntegrityError` when something in the snapshot is
+    not as promised; `SnapshotError` when it cannot be written.
     """
+
+    def noted(item: Packed) -> Packed:
+        figures = metrics.get(item.entry.digest)
+        if figures is None:
+            return item
+        spec = item.spec()
+        merged = {**spec.metrics, **figures}
+        if canonical_json(merged) == canonical_json(spec.metrics):
+            return item
+        return _with(item, pack_env(dataclasses.replace(spec, metrics=merged)).notes)
+
+    return _annotate(root, metrics, noted)
+
+
+def write_vectors(root: Path, vectors: Mapping[str, Vectors]) -> Snapshot:
+    """Note the rules texts of environments as vectors, by digest and embedder; see `write_metrics`.
+
+    Stored as float16; those of other environments and embedders stay.
+    """
+
+    def noted(item: Packed) -> Packed:
+        found = vectors.get(item.entry.digest, {})
+        notes = {
+            VECTOR + embedder: vector_bytes(item.entry.env_id, embedder, vector)
+            for embedder, vector in found.items()
+        }
+        return item if notes.items() <= item.notes.items() else _with(item, notes)
+
+    return _annotate(root, vectors, noted)
+
+
+def _annotate(root: Path, digests: Iterable[str], noted: Change) -> Snapshot:
+    """Change the notes of environments, again on top of what others wrote in the meantime."""
     check_writable(root)
     place = root.resolve()
-    manifest = read_manifest(place)
-    entries = {entry.digest: entry for entry in manifest.entries}
-    specs: dict[Path, bytes] = {}
-    for digest, figures in metrics.items():
-        if digest not in entries:
-            raise EnvNotFoundError(f"no environment {digest!r} in {place}")
-        old = entries[digest]
-        data, entries[digest] = _noted(place, old, figures)
-        specs[Path(*env_parts(old.name, old.version), SPEC)] = data
-    noted = make_manifest(manifest.name, manifest.version, entries.values())
+    if not place.is_dir():
+        raise SnapshotError(f"{place} is packed: unpack it, and note figures in the folder")
+    for _ in range(_ATTEMPTS):
+        snapshot = Snapshot.open(place)
+        for digest in digests:
+            if digest not in snapshot:
+                raise EnvNotFoundError(f"no environment {digest!r} in {place}")
+        try:
+            if snapshot.manifest.layout == FOLDER:
+                _note_in_folder(snapshot, noted)
+            else:
+                _note_in_shards(snapshot, noted)
+        except (FolderChangedError, SnapshotError, OSError, shutil.Error) as error:
+            if _is_current(snapshot):
+                if isinstance(error, SnapshotError):
+                    raise
+                raise SnapshotError(f"{place} was left as it is: {error}") from error
+            continue  # somebody else noted something: once more, on top of it
+        return Snapshot.open(place)
+    raise SnapshotError(f"{place} was left as it is: others keep writing to it")
+
+
+def _is_current(snapshot: Snapshot) -> bool:
     try:
-        with new_folder(place) as folder:
-            shutil.copytree(place, folder, symlinks=True, copy_function=_link, dirs_exist_ok=True)
-            for path, data in [*specs.items(), (Path(MANIFEST), noted.to_bytes())]:
-                # The linked file is the old one as well: another file takes its place.
-                (folder / path).unlink()
-                (folder / path).write_bytes(data)
-    except (OSError, shutil.Error) as error:
-        raise SnapshotError(f"{place} was left as it is: {error}") from error
-    return Snapshot.open(place)
+        return Snapshot.open(snapshot.path).manifest == snapshot.manifest
+    except SnapshotError:
+        return False
 
 
-def _noted(root: Path, entry: Entry, figures: JsonObject) -> tuple[bytes, Entry]:
-    """`spec.json` of an environment with its figures, and the entry that promises it."""
-    spec = read_spec(root, entry)
-    spec = dataclasses.replace(spec, metrics={**spec.metrics, **figures})
-    files = {file: read_promised(root, entry, file) for file in entry.files}
-    files |= env_files(spec, {})
-    return files[SPEC], make_entry(spec, files)
+def _note_in_folder(snapshot: Snapshot, noted: Change) -> None:
+    roots, changes, items = Roots(), dict[str, bytes | None](), list[Packed]()
+    refs = {ref.path: ref for ref in snapshot.manifest.files}
+    for old in snapshot.packed():
+        item = noted(old)
+        roots.add(item.entry, item.notes)
+        items.append(item)
+        if item is old:
+            continue
+        entry, files = item.entry, folder_files(item)
+        for ref in file_refs(entry, files):
+            refs[ref.path] = ref
+        changes |= {env_file(entry.name, entry.version, name): files[name] for name in files}
+    core = roots.core(snapshot.name, snapshot.version, snapshot.core.parents)
+    if core == snapshot.core:
+        return
+    for ref, data in vector_files(items):
+        refs[ref.path] = ref
+        changes[ref.path] = data
+    _check_no_links(snapshot.path, changes)
+    core = dataclasses.replace(core, version=next_patch(snapshot.version))
+    manifest = make_manifest(core, FOLDER, refs.values(), roots.entries, embedder_sizes(items))
+    change_folder(
+        snapshot.path,
+        changes | {MANIFEST: manifest_bytes(manifest), SIGNATURES: None},
+        expected={MANIFEST: snapshot.manifest.to_bytes()},
+    )
 
 
-def _link(source: str, target: str) -> None:
-    """A second name of a file that does not change, or a copy where the file system has no such thing."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
+def _check_no_links(root: Path, paths: Iterable[str]) -> None:
+    """Raise `SnapshotError` when a folder of these files is a link: a stranger's leads anywhere."""
+    for path in paths:
+        for folder in (root / path).parents:
+            if folder == root:
+                break
+            if folder.is_symlink():
+                raise SnapshotError(f"{folder} is a link, and nothing is written through it")
+
+
+def _note_in_shards(snapshot: Snapshot, noted: Change) -> None:
+    def changed(shard: int, count: int) -> Iterator[Packed]:
+        return map(noted, snapshot.packed(shard, count))
+
+    if all(item is noted(item) for item in snapshot.packed()):
+        return
+    write_packed(
+        snapshot.path,
+        changed,
+        len(snapshot),
+        name=snapshot.name,
+        version=next_patch(snapshot.version),
+        layout=snapshot.manifest.layout,
+        parents=snapshot.core.parents,
+        replace=True,
+        keep_beside=True,
+    )
+
+
+def _with(item: Packed, notes: Mapping[str, bytes]) -> Packed:
+    """The environment with these notes in place of its own of the same kinds."""
+    return dataclasses.replace(item, notes=dict(sorted({**item.notes, **notes}.items())))

@@ -3,42 +3,43 @@
     registry/envs/<Name>/v<N>/env.py       the environment
     registry/envs/<Name>/v<N>/card.json    {"title": ..., "skills": [...], "license": "Apache-2.0"}
 
-Every source is validated; `spec.json`, `report.json` and `manifest.json` are written beside it.
-Nothing is written unless everything is fine, and the manifest comes last.
+Every source is validated; `spec.json`, `report.json` and `manifest.json` are written beside it, all in one
+step: the folder is swapped. Nothing is written unless everything is fine.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from synthgym.atomic import write_file
+from synthgym.atomic import FolderChangedError, change_folder
 from synthgym.contract import SKILLS, TOOL_SKILLS
 from synthgym.errors import ConfigError, SnapshotError
 from synthgym.ids import did_you_mean, is_name
+from synthgym.registry.core import Core, next_patch
+from synthgym.registry.files import FolderFiles, read_file
+from synthgym.registry.folder_layout import file_refs, folder_files
 from synthgym.registry.layout import (
     CARD,
     ENVS,
     FILE_CAPS,
+    FOLDER,
     MANIFEST,
+    SIGNATURES,
     SOURCE,
-    env_parts,
-    read_file,
+    env_file,
 )
-from synthgym.registry.manifest import Entry, parse_json
-from synthgym.registry.store import (
-    Snapshot,
-    check_succession,
-    env_files,
-    make_entry,
-    make_manifest,
-)
-from synthgym.registry.verify import read_manifest, read_spec
+from synthgym.registry.manifest import check_unique
+from synthgym.registry.packed import Packed, Roots, pack_env
+from synthgym.registry.snapshot import Snapshot
+from synthgym.registry.strict import parse_json
+from synthgym.registry.writing import check_succession, make_manifest, manifest_bytes
 from synthgym.sandbox import Pool
-from synthgym.spec import JsonObject, Provenance, SynthEnvSpec, sha256_digest
+from synthgym.spec import JsonObject, Provenance, SynthEnvSpec
 from synthgym.validation import validate
 
 DEFAULT_NAME: Final = "bundled"
@@ -51,16 +52,22 @@ _CARD_REQUIRED: Final = frozenset({"title", "skills", "license"})
 class _Built:
     """One environment, validated, with every file that its folder is to hold."""
 
-    entry: Entry
+    item: Packed
     files: dict[str, bytes]
 
 
 def build_bundled(
-    root: Path, *, version: str | None = None, force: bool = False, pool: Pool | None = None
+    root: Path,
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    force: bool = False,
+    pool: Pool | None = None,
 ) -> Snapshot:
     """Validate every environment under `root/envs`, write what is derived, and open the result.
 
-    The version stays that of the manifest that is there, or 0.1.0. `SnapshotError` lists every
+    Name and version stay those of the manifest that is there, or 0.1.0; when nothing but notes differ, it is
+    the next patch. `SnapshotError` lists every
     environment that is not fine, and then nothing was written; it is raised too when an id that
     the old manifest names would stand for another content, unless `force` (for work on
     environments that nobody was given yet). Metrics stay with the content that they were measured
@@ -69,26 +76,59 @@ def build_bundled(
     metrics = _metrics(root)
     built: list[_Built] = []
     problems: list[str] = []
-    for name, number in _folders(root):
+    for env_name, number in _folders(root):
         try:
-            built.append(_build_env(root, name, number, metrics, pool))
+            built.append(_build_env(root, env_name, number, metrics, pool))
         except (SnapshotError, ConfigError) as error:
             problems.append(str(error))
     if problems:
         raise SnapshotError(f"{root} was not built:\n" + "\n".join(problems))
-    old = read_manifest(root) if (root / MANIFEST).is_file() and not force else None
-    manifest = make_manifest(
-        DEFAULT_NAME if old is None else old.name,
-        version or (DEFAULT_VERSION if old is None else old.version),
-        [item.entry for item in built],
-    )
-    if old is not None:
-        check_succession(old, manifest)
-    for item in built:
-        folder = root.joinpath(*env_parts(item.entry.name, item.entry.version))
-        _write_changed(folder, item.files)
-    _write_changed(root, {MANIFEST: manifest.to_bytes()})
+    old = _old(root, force=force)
+    roots = Roots()
+    for item in sorted(built, key=lambda b: b.item.entry.digest):
+        roots.add(item.item.entry, item.item.notes)
+    check_unique(roots.entries)
+    core = _core(roots, old, name, version)
+    refs = [ref for b in built for ref in file_refs(b.item.entry, b.files)]
+    manifest = make_manifest(core, FOLDER, refs, roots.entries, {})
+    if old is not None and not force:
+        check_succession(old, manifest, roots.entries)
+    changes = {MANIFEST: manifest_bytes(manifest)}
+    for b in built:
+        entry = b.item.entry
+        changes |= {env_file(entry.name, entry.version, n): d for n, d in b.files.items()}
+    if changed := {path: data for path, data in changes.items() if not _is(root / path, data)}:
+        # The signatures beside were of the old manifest.
+        expected = {} if old is None else {MANIFEST: old.manifest.to_bytes()}
+        try:
+            change_folder(root, changed | {SIGNATURES: None}, expected)
+        except FolderChangedError as error:
+            raise SnapshotError(f"{error}: build again") from error
     return Snapshot.open(root)
+
+
+def _old(root: Path, *, force: bool) -> Snapshot | None:
+    """The snapshot that is there; with `force`, one that cannot be read counts as none."""
+    if not (root / MANIFEST).is_file():
+        return None
+    try:
+        return Snapshot.open(root)
+    except SnapshotError:
+        if force:
+            return None
+        raise
+
+
+def _core(roots: Roots, old: Snapshot | None, name: str | None, version: str | None) -> Core:
+    """The core of the new content. Without a version: the old one, or its next patch when only notes differ."""
+    core = roots.core(
+        name or (DEFAULT_NAME if old is None else old.name),
+        version or (DEFAULT_VERSION if old is None else old.version),
+    )
+    same = old is not None and old.core.content_digest == core.content_digest
+    if version is None and old is not None and same and old.core != core:
+        return dataclasses.replace(core, version=next_patch(old.version))
+    return core
 
 
 def _folders(root: Path) -> list[tuple[str, int]]:
@@ -112,13 +152,13 @@ def _folders(root: Path) -> list[tuple[str, int]]:
 def _metrics(root: Path) -> dict[str, JsonObject]:
     """What is noted of the environments, by digest. What is not as the manifest promises is left out."""
     try:
-        manifest = read_manifest(root)
+        snapshot = Snapshot.open(root)
     except SnapshotError:  # there is none yet, or it is to be replaced
         return {}
     found: dict[str, JsonObject] = {}
-    for entry in manifest.entries:
+    for entry in snapshot:
         with suppress(SnapshotError):  # an author changed the source, or a file is damaged
-            found[entry.digest] = read_spec(root, entry).metrics
+            found[entry.digest] = snapshot.spec(entry.digest).metrics
     return found
 
 
@@ -129,10 +169,9 @@ def _build_env(
     metrics: Mapping[str, JsonObject],
     pool: Pool | None,
 ) -> _Built:
-    parts = env_parts(name, version)
-    shown = "/".join(parts)
-    source = read_file(root, (*parts, SOURCE), FILE_CAPS[SOURCE])
-    card_bytes = read_file(root, (*parts, CARD), FILE_CAPS[CARD])
+    files, shown = FolderFiles(root), env_file(name, version, "").rstrip("/")
+    source = read_file(files, f"{shown}/{SOURCE}", FILE_CAPS[SOURCE])
+    card_bytes = read_file(files, f"{shown}/{CARD}", FILE_CAPS[CARD])
     card = _card(card_bytes, f"{shown}/{CARD}")
     try:
         text = source.decode("utf-8")
@@ -152,9 +191,8 @@ def _build_env(
         provenance=Provenance(author=card.get("author", "")),
         metrics=metrics.get(report.record.digest, {}),
     )
-    files = env_files(spec, {spec.digest: report.to_json()})
-    files[CARD] = card_bytes
-    return _Built(make_entry(spec, files), files)
+    item = pack_env(spec, {spec.digest: report.to_json()})
+    return _Built(item, folder_files(item) | {CARD: card_bytes})
 
 
 def _card(data: bytes, shown: str) -> dict[str, Any]:
@@ -183,9 +221,5 @@ def _texts(values: Iterable[object]) -> bool:
     return all(isinstance(value, str) and value.strip() for value in values)
 
 
-def _write_changed(folder: Path, files: dict[str, bytes]) -> None:
-    """Write each file whose bytes differ, in one step each."""
-    for name, data in sorted(files.items()):
-        path = folder / name
-        if not path.is_file() or sha256_digest(path.read_bytes()) != sha256_digest(data):
-            write_file(path, data)
+def _is(path: Path, data: bytes) -> bool:
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == data

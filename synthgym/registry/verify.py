@@ -1,119 +1,92 @@
-"""Reading a snapshot's files against what its manifest promises."""
+"""Reading all of a snapshot against what its manifest promises."""
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from itertools import zip_longest
 
-from synthgym.errors import ConfigError, IntegrityError, SnapshotError
-from synthgym.registry.layout import (
-    CARD,
-    ENVS,
-    FILE_CAPS,
-    MANIFEST,
-    MAX_MANIFEST_BYTES,
-    README,
-    REPORT,
-    SOURCE,
-    SPEC,
-    env_parts,
-    read_file,
-)
-from synthgym.registry.manifest import Entry, Manifest, parse_json
+from synthgym.canonical import is_canonical
+from synthgym.errors import SnapshotError
+from synthgym.registry.core import Core
+from synthgym.registry.files import Files
+from synthgym.registry.layout import BESIDE, ENVS, MANIFEST, shard_count
+from synthgym.registry.manifest import Manifest, check_unique
+from synthgym.registry.notes import REPORT, VECTOR, notes_of
+from synthgym.registry.packed import Packed, Roots
+from synthgym.registry.snapshot import Snapshot, read_manifest
 from synthgym.spec import SynthEnvSpec, sha256_digest
 
 
-def read_manifest(root: Path) -> Manifest:
-    """Return the checked manifest of the snapshot at `root`."""
-    if not (root / MANIFEST).is_file():
-        raise SnapshotError(f"{root} is not a snapshot: it holds no {MANIFEST}")
-    return Manifest.from_bytes(read_file(root, (MANIFEST,), MAX_MANIFEST_BYTES))
-
-
-def read_promised(root: Path, entry: Entry, file: str) -> bytes:
-    """Return the bytes of one file of an environment; `IntegrityError` unless they are promised."""
-    promised = entry.files[file]
-    data = read_file(root, (*env_parts(entry.name, entry.version), file), FILE_CAPS[file])
-    came = sha256_digest(data)
-    if came != promised:
-        raise IntegrityError(
-            f"{root}: {file} of {entry.env_id} is not the file of the manifest: "
-            f"promised {promised}, got {came}"
-        )
-    return data
-
-
-def read_spec(root: Path, entry: Entry) -> SynthEnvSpec:
-    """Return the environment of an entry, with every digest checked; nothing of it is executed."""
-    source = read_promised(root, entry, SOURCE)
-    raw = parse_json(read_promised(root, entry, SPEC), f"{SPEC} of {entry.env_id}")
+def find_problems(snapshot: Snapshot, files: Files) -> Iterator[str]:
+    """Yield every difference between the files and the manifest, in a fixed order."""
+    manifest, place = snapshot.manifest, snapshot.path
     try:
-        spec = SynthEnvSpec.from_json(raw, source.decode("utf-8"))
-    except (ConfigError, SnapshotError, ValueError) as error:
-        raise IntegrityError(f"{root}: {SPEC} of {entry.env_id}: {error}") from error
-    for what in ("digest", "name", "version", "title", "skills"):
-        _compare(root, entry, what, getattr(spec, what), getattr(entry, what))
-    _compare(root, entry, "max_turns", spec.record.max_turns, entry.max_turns)
-    if REPORT in entry.files:
-        _compare(root, entry, "report_digest", spec.report_digest, entry.files[REPORT])
-    return spec
-
-
-def read_report(root: Path, entry: Entry) -> dict[str, Any]:
-    """Return the validation report of an entry; `SnapshotError` when it has none."""
-    if REPORT not in entry.files:
-        raise SnapshotError(f"{root}: {entry.env_id} came without a validation report")
-    return parse_json(read_promised(root, entry, REPORT), f"{REPORT} of {entry.env_id}")
-
-
-def find_problems(root: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield every difference between the folder and its manifest, in a fixed order."""
-    try:
-        if read_manifest(root) != manifest:
-            yield f"{root}: {MANIFEST} has changed since the snapshot was opened"
+        if read_manifest(files) != manifest:
+            yield f"{place}: {MANIFEST} has changed since the snapshot was opened"
     except SnapshotError as error:
         yield str(error)
-    for entry in manifest.entries:
-        try:
-            read_spec(root, entry)
-            for file in (REPORT, CARD):
-                if file in entry.files:
-                    parse_json(read_promised(root, entry, file), f"{file} of {entry.env_id}")
-        except SnapshotError as error:
-            yield str(error)
-    expected = _expected_files(manifest)
-    for path in _all_files(root):
+    found = False
+    for problem in snapshot.file_problems():
+        found = True
+        yield problem
+    if not found:  # or the same would be said twice
+        yield from _logical_problems(snapshot)
+    expected = {MANIFEST, *BESIDE, *(ref.path for ref in manifest.files)}
+    if not manifest.files:
+        expected.add(ENVS)
+    for path in files.paths():
         if path not in expected:
-            yield f"{root}: {path} is not in the manifest"
+            yield f"{place}: {path} is not in the manifest"
 
 
-def _compare(root: Path, entry: Entry, what: str, came: object, promised: object) -> None:
-    if came != promised:
-        raise IntegrityError(
-            f"{root}: {what} of {entry.env_id} is {came!r} in {SPEC}, "
-            f"the manifest promises {promised!r}"
+def computed_core(snapshot: Snapshot) -> Core:
+    """Compute the core anew from everything that is there.
+
+    `SnapshotError` when an environment is not what its entry says, or something is there twice.
+    """
+    roots, manifest = Roots(), snapshot.manifest
+    count = shard_count(len(snapshot))
+    for shard in range(count):
+        for item in snapshot.packed(shard, count):
+            _check_notes(item, manifest)
+            roots.add(item.entry, item.notes)
+    core = roots.core(manifest.name, manifest.version, manifest.core.parents)
+    check_unique(roots.entries)
+    for listed, computed in zip_longest(snapshot, roots.entries):
+        if listed != computed:
+            raise SnapshotError(f"{(listed or computed).env_id} is listed other than it is")
+    return core
+
+
+def _check_notes(item: Packed, manifest: Manifest) -> None:
+    """Raise `SnapshotError` unless the notes are those that any other layout would hold as well."""
+    spec, plain = item.spec(), dict[str, bytes]()
+    for kind, payload in item.notes.items():
+        if not kind.startswith(VECTOR):
+            plain[kind] = payload
+        elif len(payload) != 2 * manifest.embedders.get(kind.removeprefix(VECTOR), 0):
+            raise SnapshotError(f"{kind} of {item.entry.env_id} has another length")
+    report = plain.pop(REPORT, None)
+    if notes_of(spec) != plain or (report is not None and not _is_named(report, spec)):
+        raise SnapshotError(
+            f"notes of {item.entry.env_id} are not canonical: an unknown kind or key, an empty note, "
+            "other JSON than synthgym writes, or a report that is not the one that is named"
         )
 
 
-def _expected_files(manifest: Manifest) -> set[str]:
-    files = {MANIFEST, README}
-    for entry in manifest.entries:
-        folder = "/".join(env_parts(entry.name, entry.version))
-        files |= {f"{folder}/{file}" for file in entry.files}
-    return files | ({ENVS} if not manifest.entries else set())
+def _is_named(report: bytes, spec: SynthEnvSpec) -> bool:
+    """Whether a report is canonical, an object, and the one whose digest the environment names."""
+    named = sha256_digest(report) == spec.report_digest
+    return named and report[:1] == b"{" and is_canonical(report)
 
 
-def _all_files(root: Path) -> Iterator[str]:
-    """Yield the path of everything under `root` but folders that hold something; links as links."""
-    for folder, names, files in os.walk(root, followlinks=False):
-        names.sort()
-        inner = Path(folder).relative_to(root)
-        for name in sorted(files):
-            yield (inner / name).as_posix()
-        for name in names:
-            path = Path(folder, name)
-            if stat.S_ISLNK(path.lstat().st_mode) or not any(path.iterdir()):
-                yield (inner / name).as_posix()
+def _logical_problems(snapshot: Snapshot) -> Iterator[str]:
+    place, promised = snapshot.path, snapshot.core.to_json()
+    try:
+        computed = computed_core(snapshot).to_json()
+    except SnapshotError as error:
+        yield f"{place}: {error}"
+        return
+    for key, value in promised.items():
+        if computed[key] != value:
+            yield f"{place}: {key} is {computed[key]!r}, the manifest promises {value!r}"

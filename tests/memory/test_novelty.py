@@ -16,6 +16,8 @@ from synthgym.memory import (
     HashEmbedder,
     NoveltyMemory,
     NoveltyReason,
+    Trace,
+    behaviour_trace,
     describe,
 )
 from synthgym.memory.records import MemoryRecord, parameter_distance
@@ -313,3 +315,46 @@ def test_seeding_plays_each_environment_once() -> None:
     ]
     assert memory.get(good.digest).skill == "s"
     assert memory.check(describe(SOURCE, "Say go, 7.")).reason is NoveltyReason.COPY
+
+
+COUNTER = '''"""Take stones."""
+
+import random
+
+WORDS = ["ash", "oak", "elm", "fir", "yew", "bay", "box", "fig", "gum"]
+
+
+class CountEnv:
+    max_turns = 9
+
+    def reset(self, seed):
+        rng = random.Random(seed)
+        self.heaps = [rng.randrange(100, 999) for _ in WORDS]
+        return "Heaps: " + ", ".join(f"{w} {n}" for w, n in zip(WORDS, self.heaps)), {}
+
+    def step(self, action):
+        done = action == str(sum(self.heaps))
+        return "yes" if done else "no", float(done), done, False, {}
+
+    def hint(self, level=2):
+        return "Add them."
+
+    def solution(self):
+        return [str(sum(self.heaps))]
+'''
+
+
+def test_seeding_with_behaviour_tells_a_reskin() -> None:
+    spec = SynthEnvSpec(record=EnvRecord(source=COUNTER, entry="CountEnv", max_turns=9), name="C")
+    other = COUNTER.replace("ash", "ewe").replace("oak", "ram").replace("stones", "sheep")
+    with Pool() as pool:
+        plain, played = NoveltyMemory(HashEmbedder(64)), NoveltyMemory(HashEmbedder(64))
+        plain.seed([spec], pool)
+        played.seed([spec], pool, with_behaviour=True)
+        trace = behaviour_trace(EnvRecord(source=other, entry="CountEnv", max_turns=9), pool)
+    assert isinstance(trace, Trace)
+    assert played.get(spec.digest).description.behaviour == trace
+    assert plain.get(spec.digest).description.behaviour is None
+    candidate = describe(other, "", behaviour=trace)
+    assert played.check(candidate).reason is NoveltyReason.RESKIN
+    assert plain.check(candidate).accepted

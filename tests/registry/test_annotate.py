@@ -40,15 +40,15 @@ def tree(root: Path) -> dict[str, bytes]:
 def test_figures_are_noted_and_nothing_else_changes(snapshot: Snapshot) -> None:
     before = tree(snapshot.path)
     entry = snapshot.entry("synthgym/Locker-v0")
+    report_digest = snapshot.spec(entry.digest).report_digest
     noted = write_metrics(snapshot.path, {entry.digest: {"agents": {"null": {"wins": 0}}}})
     assert noted.verify() == ()
-    assert noted.digest == snapshot.digest
+    assert noted.core.content_digest == snapshot.core.content_digest
+    assert (snapshot.version, noted.version) == ("1", "1.0.1")
     assert [(e.env_id, e.digest) for e in noted] == [(e.env_id, e.digest) for e in snapshot]
-    old, new = snapshot.entry(entry.digest), noted.entry(entry.digest)
-    assert {file for file in new.files if new.files[file] != old.files[file]} == {"spec.json"}
     found = noted.spec(entry.digest)
     assert found.metrics == {"solve_rate": 0.5, "agents": {"null": {"wins": 0}}}
-    assert found.report_digest == new.files["report.json"]
+    assert found.report_digest == report_digest
     after = tree(noted.path)
     changed = {name for name in after if after[name] != before[name]}
     assert after.keys() == before.keys()
@@ -100,7 +100,7 @@ def test_a_failure_of_the_disk_is_ours_and_says_that_nothing_changed(
 
     monkeypatch.setattr(atomic, "sync_tree", fail)
     with pytest.raises(SnapshotError, match=r"left as it is: .*No space left"):
-        write_metrics(snapshot.path, {snapshot.entry("Locker-v0").digest: {}})
+        write_metrics(snapshot.path, {snapshot.entry("Locker-v0").digest: {"agents": {}}})
     assert tree(snapshot.path) == before
 
 

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import synthgym
-from synthgym.errors import IntegrityError, SnapshotError
+from synthgym.errors import SnapshotError
 from synthgym.registry import bundled_root
-from synthgym.registry.layout import env_parts, read_file
+from synthgym.registry.layout import env_parts, is_embedder, shard_count, shard_of
 
 
 @pytest.mark.parametrize(
@@ -25,30 +26,26 @@ def test_a_version_out_of_range_is_refused(version: int) -> None:
         env_parts("DryDock", version)
 
 
-def test_a_file_is_read_up_to_its_cap(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "b").write_bytes(b"12345")
-    assert read_file(tmp_path, ("a", "b"), 5) == b"12345"
-    with pytest.raises(IntegrityError, match="larger than the 4 bytes"):
-        read_file(tmp_path, ("a", "b"), 4)
+@pytest.mark.parametrize(
+    ("environments", "shards"),
+    [(0, 1), (1, 1), (4096, 1), (4097, 2), (8193, 4), (1_000_000, 256), (50_000_000, 256)],
+)
+def test_the_number_of_shards_is_the_least_power_of_two_that_does(
+    environments: int, shards: int
+) -> None:
+    assert shard_count(environments) == shards
 
 
-def test_links_pipes_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "file").write_bytes(b"x")
-    (tmp_path / "link").symlink_to(tmp_path / "real" / "file")
-    (tmp_path / "linked").symlink_to(tmp_path / "real")
-    os.mkfifo(tmp_path / "pipe")
-    for parts in (("link",), ("linked", "file"), ("pipe",), ("real",), ("none",), ("none", "file")):
-        with pytest.raises(IntegrityError, match="regular file"):
-            read_file(tmp_path, parts, 10)
+@given(st.integers(0, 2**256 - 1), st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128, 256]))
+def test_the_shard_is_the_first_bits_of_the_digest(digest: int, count: int) -> None:
+    assert shard_of(f"sha256:{digest:064x}", count) == digest * count >> 256
 
 
-def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "file").write_bytes(b"x")
-    (tmp_path / "root").symlink_to(tmp_path / "real")
-    assert read_file(tmp_path / "root", ("file",), 1) == b"x"
+@pytest.mark.parametrize(
+    "text", ["", "A", "MiniLM", "a/b", "..", ".a", "-a", "a" * 64, "a\n", 1, None]
+)
+def test_an_embedder_that_could_leave_its_folder_is_none(text: object) -> None:
+    assert not is_embedder(text)
 
 
 def test_in_a_wheel_the_bundled_environments_lie_in_the_package(tmp_path: Path) -> None:

@@ -22,11 +22,9 @@ FILES = [
 def reseal(root: Path, file: str, data: bytes) -> None:
     """Change a file, and the manifest to fit, as a stranger could."""
     (root / file).write_bytes(data)
-    _, name, version, inner = file.split("/")
     raw = json.loads((root / "manifest.json").read_bytes())
-    for entry in raw["entries"]:
-        if (entry["name"], f"v{entry['version']}") == (name, version):
-            entry["files"][inner] = sha256_digest(data)
+    (ref,) = [ref for ref in raw["files"] if ref["path"] == file]
+    ref |= {"sha256": sha256_digest(data), "size": len(data)}
     body = {key: value for key, value in raw.items() if key != "manifest_sha256"}
     body["manifest_sha256"] = sha256_digest(canonical_json(body))
     (root / "manifest.json").write_bytes(canonical_json(body))
@@ -145,16 +143,25 @@ RESEALED = {
     "another name": ('"name": "LedgerAudit"', '"name": "LedgerAudits"', "name of"),
     "another title": ('"Audit of a ledger"', '"Audit of no ledger"', "title of"),
     "other skills": ('"logical-deduction"', '"luck"', "skills of"),
-    "another report": (
-        '"report_digest": "sha256:',
-        '"report_digest": "SHA256:',
-        "report_digest of",
-    ),
     "another turn limit": ('"max_turns": 9', '"max_turns": 8', "digest of"),
     "an unknown field": ('"title"', '"titel"', "expected fields"),
     "a duplicate key": ('"hint": null', '"hint": null, "hint": "x"', "duplicate key"),
     "NaN": ('"metrics": {}', '"metrics": {"regret": NaN}', "NaN"),
-    "limits that are no limits": ('"memory_mb": 256', '"memory_mb": -1', "must be positive"),
+    "limits that are no limits": ('"memory_mb": 256', '"memory_mb": -1', "above 0 and at most"),
+    "a hint that is no text": ('"hint": null', '"hint": 5', "hint"),
+    "metrics that are no object": ('"metrics": {}', '"metrics": [1]', "metrics"),
+    "a contract that is no number": (
+        '"contract_version": 1',
+        '"contract_version": "1"',
+        "contract",
+    ),
+    "limits that are texts": ('"memory_mb": 256', '"memory_mb": "256"', "above 0 and at most"),
+    "a version that is true": ('"version": 0', '"version": false', "version"),
+    "keyword arguments of endless depth": (
+        '"kwargs": {}',
+        '"kwargs": {"a":' + "[" * 950 + "]" * 950 + "}",
+        "spec.json",
+    ),
 }
 
 
@@ -169,6 +176,32 @@ def test_a_resealed_spec_is_refused_for(
     with pytest.raises(SnapshotError, match=message):
         opened.spec(specs[0].digest)
     assert any(message.split()[0] in problem for problem in opened.verify())
+
+
+def test_a_report_that_a_resealed_spec_does_not_name_is_found(snapshot: Snapshot) -> None:
+    text = (snapshot.path / FILES[1]).read_text()
+    changed = text.replace('"report_digest": "sha256:', '"report_digest": "SHA256:')
+    reseal(snapshot.path, FILES[1], changed.encode())
+    (problem,) = Snapshot.open(snapshot.path).verify()
+    assert "report_digest of synthgym/LedgerAudit-v0 is" in problem
+
+
+NOTES = {
+    "a hint": ('"hint": null', '"hint": "Read the tide."', "notes_count is 8"),
+    "metrics": ('"metrics": {}', '"metrics": {"regret": 1}', "notes_count is 8"),
+    "limits": ('"memory_mb": 256', '"memory_mb": 4096', "notes_root is"),
+    "an author": ('"author": ""', '"author": "Nobody"', "notes_count is 8"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), NOTES.values(), ids=NOTES.keys())
+def test_a_resealed_note_is_found_by_the_root(
+    snapshot: Snapshot, old: str, new: str, message: str
+) -> None:
+    text = (snapshot.path / FILES[1]).read_text()
+    assert old in text
+    reseal(snapshot.path, FILES[1], text.replace(old, new).encode())
+    assert any(message in problem for problem in Snapshot.open(snapshot.path).verify())
 
 
 def test_a_source_that_is_not_utf8_is_refused(

@@ -16,13 +16,26 @@ from hypothesis import strategies as st
 
 from synthgym.errors import EnvNotFoundError, SnapshotError
 from synthgym.registry import Snapshot, write_snapshot
-from synthgym.spec import EnvRecord, Limits, Provenance, SynthEnvSpec
+from synthgym.spec import (
+    EnvRecord,
+    Limits,
+    Provenance,
+    SynthEnvSpec,
+    canonical_json,
+    sha256_digest,
+)
 
 MakeSpec = Callable[..., SynthEnvSpec]
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.text(st.characters(codec="ascii"), max_size=5)
+HASHABLE = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=6,
 )
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -33,7 +46,7 @@ SPECS = st.builds(
         source=TEXT,
         entry=TEXT,
         max_turns=st.integers(2, 100),
-        kwargs=st.dictionaries(TEXT, JSON, max_size=2),
+        kwargs=st.dictionaries(KEYS, HASHABLE, max_size=2),
         requires=st.lists(TEXT, max_size=2).map(tuple),
     ),
     name=st.from_regex(r"[A-Z][A-Za-z0-9]{0,9}", fullmatch=True),
@@ -86,7 +99,8 @@ def test_a_report_comes_with_its_digest_in_the_spec(
 ) -> None:
     assert snapshot.report(specs[0].digest) == {"ok": True, "seeds": [0, 1]}
     entry = snapshot.entry(specs[0].digest)
-    assert snapshot.spec(entry.digest).report_digest == entry.files["report.json"]
+    report = canonical_json({"ok": True, "seeds": [0, 1]})
+    assert snapshot.spec(entry.digest).report_digest == sha256_digest(report)
     with pytest.raises(SnapshotError, match="without a validation report"):
         snapshot.report(specs[1].digest)
 
@@ -224,12 +238,15 @@ def test_an_id_never_stands_for_another_content(snapshot: Snapshot, make_spec: M
     assert snapshot.verify() == ()
 
 
-def test_annotations_may_change_under_the_same_version(
+def test_annotations_change_the_version_and_the_digest_but_not_the_content(
     snapshot: Snapshot, specs: list[SynthEnvSpec]
 ) -> None:
     titled = [dataclasses.replace(spec, title="New title") for spec in specs]
-    new = write_snapshot(snapshot.path, titled, name="games", version="1.0.0", replace=True)
-    assert new.digest == snapshot.digest
+    with pytest.raises(SnapshotError, match="next version"):
+        write_snapshot(snapshot.path, titled, name="games", version="1.0.0", replace=True)
+    new = write_snapshot(snapshot.path, titled, name="games", version="1.0.1", replace=True)
+    assert new.digest != snapshot.digest
+    assert new.core.content_digest == snapshot.core.content_digest
     assert {entry.title for entry in new} == {"New title"}
 
 

@@ -1,0 +1,260 @@
+"""Parquet tables of a snapshot: their columns, and reading them without trust.
+
+Every column is flat and required, nothing is dictionary-encoded, and what a row group unfolds to is counted
+from its page headers before Arrow decodes it. PyArrow is imported when the first table is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from synthgym.contract import MAX_DIALECT_BYTES
+from synthgym.errors import IntegrityError
+from synthgym.registry.files import Files
+from synthgym.registry.layout import FileRef
+from synthgym.registry.manifest import Entry
+from synthgym.registry.notes import NOTE_CAPS
+from synthgym.registry.pages import Chunk, check_pages, read_footer
+from synthgym.registry.strict import is_strings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+ENTRY_COLUMNS: Final = {
+    "digest": "string",
+    "name": "string",
+    "version": "int32",
+    "title": "string",
+    "skills": "string",
+    "license": "string",
+    "max_turns": "int32",
+}
+"""Arrow types by column; `skills` is a JSON list."""
+COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "index": ENTRY_COLUMNS,
+    "envs": ENTRY_COLUMNS | {"record": "string", "source": "string"},
+    "notes": {"digest": "string", "kind": "string", "payload": "string"},
+}
+SORTED_BY: Final = {"index": "name", "envs": "digest", "notes": "digest"}
+"""The column whose range each row group tells."""
+GROUP_ROWS: Final = {"index": 4096, "envs": 128, "notes": 512}
+"""Rows of a row group, as written."""
+_MOST_GROUP_ROWS: Final = 65_536
+_GROUP_CAP: Final = 128 * 1024 * 1024
+"""Bytes that one row group may unfold to; as Python texts they may take four times as much."""
+_GROUP_TARGET: Final = 32 * 1024 * 1024
+"""Bytes of a row group, as written."""
+_ROW_CAP: Final = {
+    "index": 256 * 1024,
+    "envs": 2 * MAX_DIALECT_BYTES,
+    "notes": max(NOTE_CAPS.values()) + 1024,
+}
+_COMPRESSION_LEVEL: Final = 3
+
+
+class Table:
+    """One Parquet file of a snapshot, opened. `IntegrityError` when it is not what it should be."""
+
+    def __init__(self, files: Files, ref: FileRef) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._shown = f"{files.place}: {ref.path}"
+        self._kind = ref.kind
+        self._file: IO[bytes] = files.open(ref.path)
+        weakref.finalize(self, self._file.close)
+        names = list(COLUMNS[ref.kind])
+        self._groups = read_footer(self._file, ref.size, len(names), self._shown)
+        self._spans = [
+            self._span(number, group.chunks[names.index(SORTED_BY[ref.kind])])
+            for number, group in enumerate(self._groups)
+        ]
+        counts = [group.rows for group in self._groups]
+        if sum(counts) != ref.rows:
+            raise IntegrityError(f"{self._shown} has {sum(counts)} rows, promised {ref.rows}")
+        if max(counts, default=0) > _MOST_GROUP_ROWS:
+            raise IntegrityError(f"{self._shown}: a row group has at most {_MOST_GROUP_ROWS} rows")
+        self._file.seek(0)
+        try:
+            self._parquet: pq.ParquetFile = pq.ParquetFile(
+                self._file, memory_map=False, page_checksum_verification=False
+            )
+            found = self._parquet.schema_arrow
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise IntegrityError(f"{self._shown} is no Parquet file: {error}") from error
+        if not found.equals(schema(self._kind), check_metadata=False):
+            raise IntegrityError(f"{self._shown} has other columns than {names}")
+
+    @property
+    def groups(self) -> int:
+        """Number of row groups."""
+        return len(self._groups)
+
+    def rows(self, group: int) -> int:
+        """Number of rows of a row group."""
+        return self._groups[group].rows
+
+    def span(self, group: int) -> tuple[str, str]:
+        """The least and greatest value of the sorted column in a row group, as its footer says."""
+        return self._spans[group]
+
+    def groups_with(self, value: str) -> list[int]:
+        """Row groups that can hold a value of the sorted column."""
+        return [n for n, (least, most) in enumerate(self._spans) if least <= value <= most]
+
+    def read(self, group: int, columns: Sequence[str] | None = None) -> dict[str, list[Any]]:
+        """Columns of a row group as lists."""
+        return dict(self.read_arrow(group, columns).to_pydict())
+
+    def read_arrow(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Columns of a row group as an Arrow table."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = list(COLUMNS[self._kind] if columns is None else columns)
+        rows, chunks = self._groups[group].rows, self._groups[group].chunks
+        cap = min(_GROUP_CAP, rows * _ROW_CAP[self._kind] + 4096)
+        names = list(COLUMNS[self._kind])
+        for name in wanted:
+            cap -= check_pages(self._file, chunks[names.index(name)], rows, cap, self._shown)
+        try:
+            table = self._parquet.read_row_group(group, columns=wanted, use_threads=False)
+            table.validate(full=True)
+            longest = max((pc.max(n).as_py() for n in _lengths(table)), default=0)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise IntegrityError(f"{self._shown}: row group {group}: {error}") from error
+        if longest > _ROW_CAP[self._kind]:
+            raise IntegrityError(f"{self._shown}: a value of {longest} bytes is too long")
+        if table.num_rows != rows:
+            raise IntegrityError(f"{self._shown}: row group {group} has other rows than it says")
+        return table.select(wanted)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, list[Any]]]:
+        """Columns of every row group, one after the other."""
+        for group in range(self.groups):
+            found = self.read(group, columns)
+            self._check_span(group, found.get(SORTED_BY[self._kind]))
+            yield found
+
+    def _check_span(self, group: int, values: list[str] | None) -> None:
+        """A row that its group's range leaves out would never be found."""
+        if values and self.span(group) != (min(values), max(values)):
+            raise IntegrityError(
+                f"{self._shown}: row group {group} tells another range than it has"
+            )
+
+    def _span(self, number: int, chunk: Chunk) -> tuple[str, str]:
+        try:
+            if chunk.span is not None:
+                return chunk.span[0].decode(), chunk.span[1].decode()
+        except UnicodeDecodeError:
+            pass
+        raise IntegrityError(f"{self._shown}: row group {number} does not tell its range")
+
+
+def schema(kind: str) -> pa.Schema:
+    """The Arrow schema of a kind of table."""
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "int32": pa.int32()}
+    return pa.schema(
+        [pa.field(name, types[type_], nullable=False) for name, type_ in COLUMNS[kind].items()]
+    )
+
+
+def write_table(target: IO[bytes], kind: str, columns: Mapping[str, list[Any]]) -> int:
+    """Write a table to a file that is open; returns its rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table(dict(columns), schema=schema(kind))
+    with pq.ParquetWriter(
+        target,
+        table.schema,
+        compression="zstd",
+        compression_level=_COMPRESSION_LEVEL,
+        use_dictionary=False,
+        write_statistics=[SORTED_BY[kind]],
+        store_schema=False,
+    ) as writer:
+        for start, end in _groups(table, GROUP_ROWS[kind]):
+            writer.write_table(table.slice(start, end - start))
+    return int(table.num_rows)
+
+
+def _groups(table: pa.Table, most: int) -> Iterator[tuple[int, int]]:
+    """Where row groups start and end: so many rows at most, and not many more bytes than the target."""
+    ends = np.cumsum(sum(lengths.to_numpy() for lengths in _lengths(table)))
+    start = 0
+    while start < table.num_rows:
+        before = ends[start - 1] if start else 0
+        fitting = int(np.searchsorted(ends, before + _GROUP_TARGET, side="right"))
+        end = max(start + 1, min(start + most, fitting))
+        yield start, end
+        start = end
+
+
+def _lengths(table: pa.Table) -> list[pa.ChunkedArray]:
+    """Bytes of each value, column by column; numbers are left out."""
+    import pyarrow.compute as pc
+
+    return [pc.binary_length(c) for c in table.itercolumns() if c.type == "string"]
+
+
+def entry_columns(entries: Iterable[Entry]) -> dict[str, list[Any]]:
+    """Columns of entries."""
+    rows = list(entries)
+    columns: dict[str, list[Any]] = {
+        name: [getattr(entry, name) for entry in rows] for name in ENTRY_COLUMNS
+    }
+    columns["skills"] = [
+        json.dumps(skills, ensure_ascii=False, separators=(",", ":"))
+        for skills in columns["skills"]
+    ]
+    return columns
+
+
+def entries_of(columns: Mapping[str, list[Any]]) -> Iterator[Entry]:
+    """Entries of columns; `SnapshotError` when a value cannot be right."""
+    skills = Skills()  # few texts, many rows
+    for row in zip(*(columns[name] for name in ENTRY_COLUMNS), strict=True):
+        yield entry_of(row, skills)
+
+
+def entry_of(row: Sequence[Any], skills: Mapping[str, tuple[str, ...]]) -> Entry:
+    """The entry of a row of `ENTRY_COLUMNS`."""
+    digest, name, version, title, text, license_, max_turns = row
+    return Entry(
+        name=name,
+        version=version,
+        digest=digest,
+        title=title,
+        skills=skills[text],
+        license=license_,
+        max_turns=max_turns,
+    )
+
+
+class Skills(dict[str, tuple[str, ...]]):
+    """Skills by their text in the table, each text read once."""
+
+    def __missing__(self, text: str) -> tuple[str, ...]:
+        self[text] = _skills(text)
+        return self[text]
+
+
+def _skills(text: str) -> tuple[str, ...]:
+    try:
+        value = json.loads(text)
+        if is_strings(value):
+            "".join(value).encode()  # a surrogate written as an escape cannot be written again
+            return tuple(value)
+    except (ValueError, RecursionError) as error:
+        raise IntegrityError(f"skills must be a JSON list of texts, got {text[:80]!r}") from error
+    raise IntegrityError(f"skills must be a JSON list of texts, got {text[:80]!r}")

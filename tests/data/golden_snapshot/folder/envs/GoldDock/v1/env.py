@@ -1,0 +1,6 @@
+"""Another dock."""
+
+
+class GoldDockEnv:
+    max_turns = 9
+    # another

@@ -1,0 +1,5 @@
+"""Find the entry that is wrong."""
+
+
+class GoldLedgerEnv:
+    max_turns = 9
