@@ -59,6 +59,11 @@ def register_snapshot(
     for entry in opened:
         env_id, pinned = entry.env_id, entry.pinned_id
         found = env_id
+        if pinned in specs:
+            raise ConfigError(
+                f"{opened.path} holds two contents that both are {pinned}: that is no accident, for pinned "
+                "ids have 48 bits. Do not use it"
+            )
         if not _is_registered(pinned, entry.digest):
             specs[pinned] = _env_spec(pinned, entry, place)
         try:

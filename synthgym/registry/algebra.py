@@ -21,7 +21,7 @@ from synthgym.registry.notes import ABOUT, REPORT
 from synthgym.registry.packed import Packed
 from synthgym.registry.snapshot import Snapshot
 from synthgym.registry.strict import parse_json
-from synthgym.registry.writing import write_packed
+from synthgym.registry.writing import told, write_packed
 from synthgym.spec import canonical_json, sha256_digest
 
 CONFLICTS: Final = ("error", "first", "renumber")
@@ -93,15 +93,16 @@ def merge(
                 item.spec()  # nothing is passed on that is not what its entry says
                 yield replace(item, entry=replace(item.entry, name=alias[0], version=alias[1]))
 
-    return write_packed(
-        target,
-        bucket,
-        len(chosen),
-        name=name,
-        version=version,
-        layout=layout,
-        parents=[_parent(snapshot, "merge") for snapshot in snapshots],
-    )
+    with told(target):
+        return write_packed(
+            target,
+            bucket,
+            len(chosen),
+            name=name,
+            version=version,
+            layout=layout,
+            parents=[_parent(snapshot, "merge") for snapshot in snapshots],
+        )
 
 
 def select(  # noqa: PLR0913 -- see `write_snapshot`
@@ -133,15 +134,16 @@ def select(  # noqa: PLR0913 -- see `write_snapshot`
                 item.spec()  # nothing is passed on that is not what its entry says
                 yield item
 
-    return write_packed(
-        target,
-        bucket,
-        len(chosen),
-        name=name,
-        version=version,
-        layout=layout,
-        parents=[_parent(snapshot, relation)],
-    )
+    with told(target):
+        return write_packed(
+            target,
+            bucket,
+            len(chosen),
+            name=name,
+            version=version,
+            layout=layout,
+            parents=[_parent(snapshot, relation)],
+        )
 
 
 def split(

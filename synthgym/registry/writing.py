@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -71,7 +72,7 @@ def write_snapshot(  # noqa: PLR0913 -- what a snapshot is made of, all by name
     def bucket(number: int, of: int) -> Iterable[Packed]:
         return items if of == 1 else buckets[number]
 
-    try:
+    with told(path):
         return write_packed(
             path,
             bucket,
@@ -82,6 +83,13 @@ def write_snapshot(  # noqa: PLR0913 -- what a snapshot is made of, all by name
             parents=parents,
             replace=replace,
         )
+
+
+@contextmanager
+def told(path: str | Path) -> Iterator[None]:
+    """Raise `SnapshotError` when somebody else wrote at `path` while we did."""
+    try:
+        yield
     except (FolderChangedError, FileExistsError) as error:
         raise SnapshotError(
             f"{path} was written by somebody else in the meantime, and is left as it is: {error}"
