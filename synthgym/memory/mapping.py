@@ -26,7 +26,7 @@ def mapped(arrays: Iterable[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         if size == 0:  # nothing to map
             return [np.zeros(0, kind) for kind, _, _ in kinds]
         pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-    if hasattr(mmap, "MADV_RANDOM"):  # a search reads a few pages here and there: no neighbours, please
+    if hasattr(mmap, "MADV_RANDOM"):  # a search reads a page here and there: not its neighbours
         pages.madvise(mmap.MADV_RANDOM)
     return [np.frombuffer(pages, kind, length, place) for kind, place, length in kinds]
 
