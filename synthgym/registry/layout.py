@@ -39,6 +39,7 @@ CROISSANT: Final = "croissant.json"
 ATTRIBUTES: Final = ".gitattributes"
 BESIDE: Final = (README, CROISSANT, SIGNATURES, ATTRIBUTES)
 """Files that may lie beside those of the manifest and are no part of the snapshot."""
+_BYTECODE: Final = re.compile(r"envs/[^/]+/v\d+/__pycache__/env\.[a-z0-9.-]+\.pyc", re.ASCII)
 FOLDER: Final = "folder"
 SHARDS: Final = "shards"
 LAYOUTS: Final = (FOLDER, SHARDS)
@@ -101,6 +102,11 @@ class FileRef:
             "kind": self.kind,
             "rows": self.rows,
         }
+
+
+def is_beside(path: str) -> bool:
+    """Whether a file may lie beside a snapshot. So may bytecode: installers compile every `.py`, nobody loads it."""
+    return path in BESIDE or _BYTECODE.fullmatch(path) is not None
 
 
 def env_parts(name: str, version: int) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from synthgym.canonical import is_canonical
 from synthgym.errors import SnapshotError
 from synthgym.registry.core import Core
 from synthgym.registry.files import Files
-from synthgym.registry.layout import BESIDE, ENVS, MANIFEST, shard_count
+from synthgym.registry.layout import ENVS, MANIFEST, is_beside, shard_count
 from synthgym.registry.manifest import Manifest, check_unique
 from synthgym.registry.notes import REPORT, VECTOR, notes_of
 from synthgym.registry.packed import Packed, Roots
@@ -31,11 +31,11 @@ def find_problems(snapshot: Snapshot, files: Files) -> Iterator[str]:
         yield problem
     if not found:  # or the same would be said twice
         yield from _logical_problems(snapshot)
-    expected = {MANIFEST, *BESIDE, *(ref.path for ref in manifest.files)}
+    expected = {MANIFEST, *(ref.path for ref in manifest.files)}
     if not manifest.files:
         expected.add(ENVS)
     for path in files.paths():
-        if path not in expected:
+        if path not in expected and not is_beside(path):
             yield f"{place}: {path} is not in the manifest"
 
 

@@ -90,6 +90,15 @@ def test_an_extra_empty_folder_is_found(snapshot: Snapshot) -> None:
     assert len(snapshot.verify()) == 1
 
 
+def test_bytecode_that_an_installer_made_is_no_part_of_it(snapshot: Snapshot) -> None:
+    folder = snapshot.path / "envs" / "DryDock" / "v0" / "__pycache__"
+    folder.mkdir()
+    (folder / "env.cpython-311.pyc").write_bytes(b"whatever")
+    assert snapshot.verify() == ()
+    (folder / "other.cpython-311.pyc").write_bytes(b"whatever")
+    assert any("other.cpython-311.pyc is not in the manifest" in text for text in snapshot.verify())
+
+
 def test_a_readme_is_for_people(snapshot: Snapshot) -> None:
     (snapshot.path / "README.md").write_text("hello")
     assert snapshot.verify() == ()
