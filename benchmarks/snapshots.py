@@ -8,6 +8,7 @@ See README.md in this folder for what the numbers mean.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 import random
@@ -34,7 +35,6 @@ from harness import (
 )
 
 from synthgym.registry import Entry, Snapshot, bundled_root, write_snapshot
-from synthgym.registry.layout import shard_of
 from synthgym.registry.packed import Packed, pack_env
 from synthgym.registry.writing import write_packed
 from synthgym.spec import Provenance, SynthEnvSpec
@@ -297,20 +297,23 @@ def _many(first: int, count: int) -> Callable[[int, int], Iterator[Packed]]:
     by_digest.sort()
 
     def shard(wanted: int, shards: int) -> Iterator[Packed]:
-        for digest, number in by_digest:
-            if shard_of(digest, shards) == wanted:
-                entry = Entry(
-                    name=f"Env{number}",
-                    version=0,
-                    digest=digest,
-                    title=model.entry.title,
-                    skills=model.entry.skills,
-                    license=model.entry.license,
-                    max_turns=model.entry.max_turns,
-                )
-                yield Packed(
-                    entry=entry, record=model.record, source=f"# {number}", notes=model.notes
-                )
+        first, after = (
+            bisect.bisect_left(
+                by_digest, f"{number * 256 // shards:02x}", key=lambda row: row[0][7:]
+            )
+            for number in (wanted, wanted + 1)
+        )
+        for digest, number in by_digest[first : after if wanted + 1 < shards else None]:
+            entry = Entry(
+                name=f"Env{number}",
+                version=0,
+                digest=digest,
+                title=model.entry.title,
+                skills=model.entry.skills,
+                license=model.entry.license,
+                max_turns=model.entry.max_turns,
+            )
+            yield Packed(entry=entry, record=model.record, source=f"# {number}", notes=model.notes)
 
     return shard
 
