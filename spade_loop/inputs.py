@@ -14,7 +14,7 @@ import numpy as np
 from spade_loop.backends.weights import check_model
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
-from spade_loop.dialects import make_dialect
+from spade_loop.design.dialects import make_dialect
 from spade_loop.errors import ConfigError, RunStateError
 from spade_loop.library import Library
 from spade_loop.state import RunDirectory, RunState

@@ -20,8 +20,8 @@ from spade_loop.batch import RoleSummary, agent_samples, designer_samples, weigh
 from spade_loop.completers import Sampler
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
-from spade_loop.designer import Admission, Designer
-from spade_loop.dialects import make_dialect
+from spade_loop.design.designer import Admission, Designer
+from spade_loop.design.dialects import make_dialect
 from spade_loop.episodes import Play, Player
 from spade_loop.errors import BlueprintError
 from spade_loop.families import Blueprint, load_families, parameter_vector

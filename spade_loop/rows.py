@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from spade_loop.batch import RoleSummary
-from spade_loop.designer import Admission
+from spade_loop.design.designer import Admission
 from spade_loop.measurement import Measured
 from spade_loop.types import JsonRow, Outcome, Role, Trajectory
 from synthgym.envs import ParseStatus

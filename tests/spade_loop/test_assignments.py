@@ -11,8 +11,8 @@ import pytest
 
 from spade_loop.config import Config, DesignerConfig
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor, Document
-from spade_loop.designer import Designer
-from spade_loop.dialects import Assignment, EditDialect, make_dialect
+from spade_loop.design.designer import Designer
+from spade_loop.design.dialects import Assignment, EditDialect, make_dialect
 from spade_loop.errors import ConfigError
 from spade_loop.library import Library
 from synthgym.contract import SKILLS

@@ -17,7 +17,7 @@ from spade_loop.config import (
     DesignerConfig,
 )
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor
-from spade_loop.dialects import Assignment, Exhibit, make_dialect
+from spade_loop.design.dialects import Assignment, Exhibit, make_dialect
 from spade_loop.errors import ConfigError
 from spade_loop.families import Blueprint, load_families, random_blueprint
 from spade_loop.library import Library

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spade_loop.config import DesignerConfig
-from spade_loop.dialects import (
+from spade_loop.design.dialects import (
     Assignment,
     BlueprintDialect,
     Dialect,

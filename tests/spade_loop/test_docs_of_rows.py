@@ -11,7 +11,7 @@ from pages import CODE, after, table
 
 from spade_loop.batch import RoleSummary
 from spade_loop.config import Config
-from spade_loop.designer import Admission
+from spade_loop.design.designer import Admission
 from spade_loop.measurement import Measured
 from spade_loop.rewards import DESIGNER_REWARDS, Regret
 from spade_loop.rows import design_rows, episode_rows, metrics_row

@@ -15,8 +15,8 @@ from spade_loop.config import (
     ValidationConfig,
 )
 from spade_loop.corpus import Corpus
-from spade_loop.designer import Admission, Designer
-from spade_loop.dialects import Assignment, make_dialect
+from spade_loop.design.designer import Admission, Designer
+from spade_loop.design.dialects import Assignment, make_dialect
 from spade_loop.types import Completion
 from synthgym.memory import NoveltyMemory
 from synthgym.sandbox import Pool

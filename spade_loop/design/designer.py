@@ -12,7 +12,7 @@ from spade_loop.batch import initial_proposals
 from spade_loop.completers import Sampler
 from spade_loop.config import Config
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor, excerpt
-from spade_loop.dialects import Assignment, Dialect, Draft, Exhibit
+from spade_loop.design.dialects import Assignment, Dialect, Draft, Exhibit
 from spade_loop.errors import BlueprintError
 from spade_loop.library import Library
 from spade_loop.parsing import ReplyError

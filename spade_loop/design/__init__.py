@@ -1,0 +1,1 @@
+"""The designer: how environments are asked for, read out of replies, mended and admitted."""
