@@ -1,4 +1,7 @@
-"""The seam between the loop and whatever generates text: a `Sampler` opens a `Dialogue` over a batch of prompts.
+"""The seams between the loop and whatever generates text.
+
+A `Sampler` is the model in training: token-exact, it opens a `Dialogue` over a batch of prompts. A `Writer` is any other
+model: messages in, text out, nothing of it is trained on.
 
 `ScriptedSampler` answers from a list. It is for tests of the loop's own logic and says so; it is never a model.
 """
@@ -6,10 +9,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spade_loop.chat import ChatFormat
-from spade_loop.types import Completion
+from spade_loop.types import Completion, Message
 
 JsonSchema = Mapping[str, Any]
 
@@ -40,6 +44,34 @@ class Sampler(Protocol):
         self, prompts: Sequence[Sequence[int]], *, seed: Sequence[int], initial: bool = False
     ) -> Dialogue:
         """Start conversations. `seed` derives the random stream; `initial` asks for the model before training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a `Writer` answered."""
+
+    text: str
+    tokens: int
+    """Tokens of the reply, as the model counts them."""
+    stopped: bool
+    """False when the token limit cut it."""
+
+
+class Writer(Protocol):
+    """A model that is not trained here: an endpoint, or frozen weights."""
+
+    name: str
+
+    def write(
+        self,
+        chats: Sequence[Sequence[Message]],
+        *,
+        max_tokens: int,
+        temperature: float,
+        seeds: Sequence[int],
+        schema: JsonSchema | None = None,
+    ) -> list[Reply]:
+        """One reply to each chat, in order; `seeds[i]` is for chat i. `ModelError` when the model cannot be reached."""
 
 
 Script = Callable[[int, int, str], str]
