@@ -1,7 +1,7 @@
 """The seams between the loop and whatever generates text.
 
-A `Sampler` is the model in training: token-exact, it opens a `Dialogue` over a batch of prompts. A `Writer` is any other
-model: messages in, text out, nothing of it is trained on.
+A `Sampler` is the model in training: token-exact, it opens a `Dialogue` over a batch of prompts. A `Writer` is any
+other model: messages in, text out, nothing of it is trained on.
 
 `ScriptedSampler` answers from a list. It is for tests of the loop's own logic and says so; it is never a model.
 """
