@@ -13,11 +13,11 @@ from spade_loop.errors import BatchError
 from spade_loop.measurement import Measured
 from spade_loop.rewards import (
     agent_advantages,
-    designer_advantages,
+    reference_agent_advantages,
     role_scale,
     update_rms,
 )
-from spade_loop.types import Candidate, Completion, JsonRow, Outcome, Role, Sample
+from spade_loop.types import INITIAL, POLICY, Completion, JsonRow, Role, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +31,46 @@ class BatchShape:
     @property
     def total(self) -> int:
         """Rows in all, a multiple of `rows_per_step`."""
-        rows = self.designer + self.agent
-        return -(-rows // self.rows_per_step) * self.rows_per_step
+        return self.shared(1)
+
+    def shared(self, ranks: int) -> int:
+        """Rows in all when `ranks` processes share them: a multiple of `rows_per_step` for each of them."""
+        step = self.rows_per_step * ranks
+        return -(-(self.designer + self.agent) // step) * step
 
     @classmethod
     def of(cls, config: Config) -> BatchShape:
         """What a config plans."""
-        agent = config.agent
-        designs = config.designer.candidates - initial_proposals(config)
+        designer, agent = config.designer, config.agent
+        attempts = proposals(config)[POLICY] * designer.best_of * (1 + designer.repairs)
+        hints = agent.environments if config.hints.train else 0
         return cls(
-            designs, agent.environments * agent.seeds * agent.plays, config.trainer.rows_per_step
+            attempts * designer.train + hints,
+            agent.environments * agent.seeds * agent.plays,
+            config.trainer.rows_per_step,
         )
 
 
-def initial_proposals(config: Config) -> int:
-    """Proposals that come from the initial designer: at least one when the share is positive."""
-    share = config.designer.initial_share * config.designer.candidates
+def proposals(config: Config) -> dict[str, int]:
+    """Designs of an iteration by author: the policy's, the initial designer's, those of each other designer.
+
+    A share is rounded up for the initial designer and to the nearest for others, and is at least one design; the
+    policy has the rest.
+    """
+    designs = config.designer.candidates
+    counts = {POLICY: 0, INITIAL: _at_least_one(config.designer.initial_share * designs, up=True)}
+    for other in config.designers:
+        left = designs - sum(counts.values())
+        counts[other.name] = min(_at_least_one(other.share * designs, up=False), left)
+    counts[INITIAL] = min(counts[INITIAL], designs)
+    counts[POLICY] = designs - sum(counts.values())
+    return counts
+
+
+def _at_least_one(share: float, *, up: bool) -> int:
     # 0.07 * 100 is a little more than 7 in binary fractions, and means 7.
-    return 0 if share == 0.0 else max(1, math.ceil(share - 1e-9))
+    rounded = math.ceil(share - 1e-9) if up else math.floor(share + 0.5)
+    return 0 if share == 0.0 else max(1, rounded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,41 +94,18 @@ class RoleSummary:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def designer_samples(
-    candidates: Sequence[Candidate], rewards: Mapping[int, float], config: Config
-) -> list[Sample]:
-    """A row for each trained attempt. `rewards` holds the measured reward of candidate i; others are NaN.
+def agent_samples(measured: Sequence[Measured], *, reference: bool = False) -> list[Sample]:
+    """A row for each plain episode in which the agent had a turn; seeds that a fault dropped bring none.
 
-    Baselines are taken over all attempts of a skill, those of the initial designer included.
+    `reference` centres and scales as the released code of the paper does.
     """
-    samples: list[Sample] = []
-    for skill in dict.fromkeys(c.skill for c in candidates):
-        group = [(i, c) for i, c in enumerate(candidates) if c.skill == skill]
-        valid_N = np.asarray([float(c.outcome is Outcome.ADMITTED) for _, c in group])
-        reward_N = np.asarray([rewards.get(i, float("nan")) for i, _ in group])
-        advantage_N = designer_advantages(valid_N, reward_N, config.reward.valid_weight)
-        earned_N = config.reward.valid_weight * valid_N + np.nan_to_num(reward_N)
-        samples += [
-            Sample(
-                role=Role.DESIGNER,
-                group=f"designer:{skill}",
-                prompt_ids=c.prompt_ids,
-                completion=c.completion,
-                reward=float(earned),
-                advantage=float(advantage),
-            )
-            for (_, c), advantage, earned in zip(group, advantage_N, earned_N, strict=True)
-            if not c.initial and c.completion.ids
-        ]
-    return samples
-
-
-def agent_samples(measured: Sequence[Measured]) -> list[Sample]:
-    """A row for each plain episode in which the agent had a turn; seeds that a fault dropped bring none."""
+    advantages = reference_agent_advantages if reference else agent_advantages
     samples: list[Sample] = []
     for m in measured:
-        return_N = m.return_SK.ravel()
-        advantage_N = agent_advantages(m.return_SK[None])[0].ravel()
+        # Seeds beyond the recipe's were played to measure, and the plan has no rows for them.
+        return_SK = m.return_SK[: m.trained_seeds]
+        return_N = return_SK.ravel()
+        advantage_N = advantages(return_SK[None])[0].ravel()
         samples += [
             Sample(
                 role=Role.AGENT,
@@ -116,7 +115,7 @@ def agent_samples(measured: Sequence[Measured]) -> list[Sample]:
                 reward=float(earned),
                 advantage=float(advantage),
             )
-            for t, earned, advantage in zip(m.plain, return_N, advantage_N, strict=True)
+            for t, earned, advantage in zip(m.plain, return_N, advantage_N, strict=False)
             if t.completion.ids and not math.isnan(earned)
         ]
     return samples
@@ -137,6 +136,8 @@ def weigh(
         new_rms[role] = update_rms(rms.get(role), np.asarray([s.advantage for s in own]))
         # A recipe may plan no row for a role: all designs may come from the initial designer.
         scale = role_scale(weights[role], shape.total, max(planned[role], 1), new_rms[role])
+        if config.reward.reference:
+            scale = 1.0
         own = [replace(s, advantage=s.advantage * scale) for s in own]
         summaries[role] = _summary(own, new_rms[role])
         weighed += own
@@ -159,11 +160,14 @@ def _summary(samples: Sequence[Sample], rms: float) -> RoleSummary:
     )
 
 
-def pad(samples: Sequence[Sample], rows: int, pad_id: int) -> list[Sample]:
+def pad(
+    samples: Sequence[Sample], rows: int, pad_id: int, *, keep_all: bool = False
+) -> list[Sample]:
     """`rows` rows: the samples that carry an advantage, and one-token rows without gradient for all others.
 
     Without a KL term and an entropy bonus a row with advantage zero adds nothing to the loss but its share of the
-    mean, which a padding row has too: the gradient is the same and the forward pass is saved.
+    mean, which a padding row has too: the gradient is the same and the forward pass is saved. `keep_all` keeps such
+    rows, for a loss with a KL term.
     """
     filler = Sample(
         role=Role.AGENT,
@@ -173,8 +177,26 @@ def pad(samples: Sequence[Sample], rows: int, pad_id: int) -> list[Sample]:
         reward=0.0,
         advantage=0.0,
     )
-    live = [s for s in samples if s.advantage != 0.0]
-    return [*live, *[filler] * (rows - len(live))]
+    kept = [s for s in samples if keep_all or s.advantage != 0.0]
+    return [*kept, *[filler] * (rows - len(kept))]
+
+
+def spread(samples: Sequence[Sample], planned: int) -> list[Sample]:
+    """Samples whose mean over all of them is what it would be over `planned` rows.
+
+    More processes may need more padding; the sum that a mean of the loss stands for must not depend on it.
+    """
+    factor = len(samples) / planned
+    return [replace(s, advantage=s.advantage * factor) for s in samples]
+
+
+def deal(samples: Sequence[Sample], ranks: int) -> list[list[Sample]]:
+    """The rows of each rank, as many for each and of like lengths: in the order of their length they go round."""
+    if len(samples) % ranks:
+        raise BatchError(f"{len(samples)} rows cannot be shared out among {ranks} processes")
+    lengths = [len(s.prompt_ids) + len(s.completion.ids) for s in samples]
+    order = sorted(range(len(samples)), key=lengths.__getitem__)
+    return [[samples[i] for i in sorted(order[rank::ranks])] for rank in range(ranks)]
 
 
 def check_batch(samples: Sequence[Sample], rows: int) -> None:
@@ -189,7 +211,13 @@ def check_batch(samples: Sequence[Sample], rows: int) -> None:
             raise BatchError(
                 f"row {i} ({sample.group}): ids, mask and log-probabilities differ in length"
             )
-        if not math.isfinite(sample.advantage) or not all(map(math.isfinite, c.logprobs)):
+        if sample.weights and len(sample.weights) != len(c.ids):
+            raise BatchError(f"row {i} ({sample.group}) has not a weight for each token")
+        if (
+            not all(map(math.isfinite, sample.weights))
+            or not math.isfinite(sample.advantage)
+            or not all(map(math.isfinite, c.logprobs))
+        ):
             raise BatchError(f"row {i} ({sample.group}) holds a number that is not finite")
         if any(not c.mask[position] for position in c.allowed):
             raise BatchError(f"row {i} ({sample.group}): a grammar's choice is not trained on")

@@ -16,6 +16,7 @@ for _name, _value in (
 
 import importlib
 import json
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -25,11 +26,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spade_loop.batch import BatchShape, initial_proposals
+from spade_loop.batch import BatchShape, proposals
 from spade_loop.config import load_config, recipes
-from spade_loop.errors import MissingExtraError, SpadeLoopError
+from spade_loop.errors import MissingExtraError, SpadeLoopError, WorldError
 from spade_loop.inputs import interrupted_run, new_run
 from spade_loop.report.formats import visible
+from spade_loop.world import launched
 from synthgym.errors import SynthGymError
 
 USER_ERROR = 2
@@ -66,6 +68,9 @@ def run(
     ] = None,
 ) -> None:
     """Design, play and train for the recipe's iterations; leaves a snapshot, a checkpoint and a report."""
+    if launched()[0]:
+        _assist()
+        return
     from spade_loop.report.display import make_progress
     from spade_loop.report.summary import print_summary
 
@@ -100,6 +105,16 @@ def run(
     console.print(f"report      {report}", highlight=False)
 
 
+def _assist() -> None:
+    """What a launcher's other processes do: the first one reads the command line, prints and writes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that leads ends all
+    loop = _needs_loop("spade_loop.run")
+    _needs_loop("transformers").utils.logging.set_verbosity_error()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loop.assist()
+
+
 @app.command()
 def plan(recipe: Recipe = "tiny", overrides: Overrides = None) -> None:
     """Print what a recipe would do, without loading a model: the full config and the batch it trains on."""
@@ -113,7 +128,7 @@ def plan(recipe: Recipe = "tiny", overrides: Overrides = None) -> None:
                 "config": config.to_json(),
                 "iteration": {
                     "designs": config.designer.candidates,
-                    "designs_from_the_initial_designer": initial_proposals(config),
+                    "designs_by_designer": proposals(config),
                     "episodes_plain": episodes,
                     "episodes_hinted": episodes,
                     "rows": {
@@ -166,6 +181,8 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except (SpadeLoopError, SynthGymError) as error:
+        if isinstance(error, WorldError) and launched()[0]:
+            sys.exit(USER_ERROR)  # the process that failed, or the one that leads, says why
         print(f"spade-loop: {visible(str(error))}", file=sys.stderr)
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:

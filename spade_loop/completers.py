@@ -41,9 +41,23 @@ class Sampler(Protocol):
         """How this model writes a chat."""
 
     def open(
-        self, prompts: Sequence[Sequence[int]], *, seed: Sequence[int], initial: bool = False
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        streams: Sequence[Sequence[int]],
+        initial: bool = False,
     ) -> Dialogue:
-        """Start conversations. `seed` derives the random stream; `initial` asks for the model before training."""
+        """Start conversations.
+
+        `streams[i]` derives the random stream of conversation i, so that what it says does not depend on which others
+        are under way beside it, nor on which process it runs in. `initial` asks for the model before training.
+        """
+
+    def score(self, prompt_ids: Sequence[int], completion: Completion) -> list[float]:
+        """Log-probability of each token of `completion` under the current weights, as the sampler would draw it.
+
+        At a grammar's choice it is the one among what the grammar allowed; where the mask is 0 it is 0.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +101,22 @@ class ScriptedSampler:
         self._stop_id = stop_id
 
     def open(
-        self, prompts: Sequence[Sequence[int]], *, seed: Sequence[int], initial: bool = False
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        streams: Sequence[Sequence[int]],
+        initial: bool = False,
     ) -> ScriptedDialogue:
-        """Conversations that `script` answers; the seed is not needed."""
-        del seed, initial
+        """Conversations that `script` answers; the streams are not needed."""
+        del initial
+        if len(streams) != len(prompts):
+            raise ValueError(f"{len(prompts)} prompts need as many streams, got {len(streams)}")
         return ScriptedDialogue(self, [tuple(p) for p in prompts])
+
+    def score(self, prompt_ids: Sequence[int], completion: Completion) -> list[float]:
+        """Zero for every token: nothing was sampled, and nothing has changed since."""
+        del prompt_ids
+        return [0.0] * len(completion.ids)
 
     def reply(self, row: int, turn: int, ids: Sequence[int]) -> tuple[int, ...]:
         """Ids of the scripted reply, the stop token included."""
@@ -119,7 +144,10 @@ class ScriptedDialogue:
             kept = ids[:max_tokens]
             self._ids[row] += kept
             out[row] = Completion(
-                kept, (0.0,) * len(kept), (1,) * len(kept), {}, len(kept) == len(ids)
+                kept,
+                (0.0,) * len(kept),
+                (1,) * len(kept),
+                stopped=len(kept) == len(ids),
             )
         return out
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from spade_loop.completers import Dialogue, Sampler
 from spade_loop.config import AgentConfig
+from spade_loop.hints import LABEL, placebo
 from spade_loop.prompts import load_prompt
+from spade_loop.rewards import EPISODE_RETURNS, EpisodeOutcome
 from spade_loop.types import Arm, Completion, StopReason, Trajectory, Turn
 from synthgym.envs import (
     GAME_FORMATS,
     TOOL_FORMATS,
     ActionFormat,
-    HintWrapper,
     ParseStatus,
     SynthEnv,
     parse_action,
@@ -38,19 +40,39 @@ class Play:
     arm: Arm
 
 
+class PlayedEnv(Protocol):
+    """What is used of an environment; a `SynthEnv` is one."""
+
+    def reset(self, *, seed: int | None = None) -> tuple[str, dict[str, Any]]:
+        """First observation."""
+
+    def hint_at(self, level: int) -> str:
+        """Its hint for the state just after that reset."""
+
+    def step(self, action: str, /) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """Observation, reward, terminated, truncated, info; `success` or `fault` among the info."""
+
+    def close(self) -> None:
+        """Free it."""
+
+
+Opener = Callable[[Play], PlayedEnv]
+"""Opens the environment of an episode."""
+
+
 @dataclass(slots=True)
 class _Episode:
     """An episode in progress."""
 
     play: Play
-    env: SynthEnv | HintWrapper
+    env: PlayedEnv
+    stream: tuple[int, ...] = ()
     prompt_ids: tuple[int, ...] = ()
     observation: str = ""
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    total: float = 0.0
     success: bool = False
     stop: StopReason | None = None
     fault: EnvFault | None = None
@@ -70,7 +92,11 @@ class _Episode:
         self.mask += [0] * len(ids)
 
     def finish(self, score: str) -> Trajectory:
-        earned = float(self.success) if score == "terminal" else self.total
+        outcome = EpisodeOutcome(
+            [turn.reward for turn in self.turns if turn.status == "ok"],
+            self.stop in (StopReason.SUCCESS, StopReason.FAILURE),
+            self.success,
+        )
         return Trajectory(
             digest=self.play.spec.digest,
             seed=self.play.seed,
@@ -79,7 +105,7 @@ class _Episode:
             prompt_ids=self.prompt_ids,
             completion=Completion(tuple(self.ids), tuple(self.logprobs), tuple(self.mask)),
             turns=tuple(self.turns),
-            episode_return=earned,
+            episode_return=EPISODE_RETURNS[score](outcome),
             success=self.success,
             stop=self.stop or StopReason.TURNS,
             fault=self.fault,
@@ -89,9 +115,13 @@ class _Episode:
 class Player:
     """Plays episodes with one model. Both arms go through here, in one batch, with the same decoding."""
 
-    def __init__(self, config: AgentConfig, pool: Pool) -> None:
+    def __init__(
+        self, config: AgentConfig, pool: Pool, *, hint_level: int, opener: Opener | None = None
+    ) -> None:
+        """Episodes run in workers of `pool`, or in what `opener` opens."""
         self._config = config
-        self._pool = pool
+        self._hint_level = hint_level
+        self._open = opener or (lambda play: SynthEnv(play.spec, pool=pool))
         self._prompts = {
             tools: load_prompt("agent_tools" if tools else "agent") for tools in (False, True)
         }
@@ -105,34 +135,40 @@ class Player:
         sampler: Sampler,
         plays: Sequence[Play],
         *,
-        seed: Sequence[int],
+        stream: Sequence[int],
         tick: Tick | None = None,
     ) -> list[Trajectory]:
-        """One trajectory for each play, in order. A fault ends its own episode and no other."""
+        """One trajectory for each play, in order. A fault ends its own episode and no other.
+
+        Each episode has a random stream of its own, derived from `stream` and its place among `plays`.
+        """
         episodes: list[_Episode] = []
         try:
-            for play in plays:
-                episodes.append(_Episode(play, self._open(play)))  # closed below, whatever happens
-                self._begin(sampler, episodes[-1])
+            for number, play in enumerate(plays):
+                episode = _Episode(play, self._open(play), (*stream, number))
+                episodes.append(episode)  # closed below, whatever happens
+                self._begin(sampler, episode)
             over = sum(e.stop is not None for e in episodes)
             if tick is not None and over:
                 tick(over, 0)
-            for number, batch in enumerate(_batches(episodes, self._config.batch_rows)):
-                dialogue = sampler.open([e.prompt_ids for e in batch], seed=[*seed, number])
+            for batch in _batches(episodes, self._config.batch_rows):
+                dialogue = sampler.open(
+                    [e.prompt_ids for e in batch], streams=[e.stream for e in batch]
+                )
                 self._run(sampler, dialogue, batch, tick)
         finally:
             for episode in episodes:
                 episode.env.close()
         return [episode.finish(self._config.score) for episode in episodes]
 
-    def _open(self, play: Play) -> SynthEnv | HintWrapper:
-        env = SynthEnv(play.spec, pool=self._pool)
-        return HintWrapper(env, self._config.hint_level) if play.arm is Arm.HINTED else env
-
     def _begin(self, sampler: Sampler, episode: _Episode) -> None:
         """Reset, and put the chat together; an episode that cannot begin gets its reason to stop."""
         try:
             episode.observation, _ = episode.env.reset(seed=episode.play.seed)
+            if episode.play.arm is not Arm.PLAIN:
+                hint = episode.env.hint_at(self._hint_level)
+                shown = hint if episode.play.arm is Arm.HINTED else placebo(hint)
+                episode.observation += f"\n\n{LABEL}{shown}"
         except EnvFaultError as error:
             episode.stop = StopReason.FAULT
             episode.fault = EnvFault(FaultKind(error.kind), error.call, str(error))
@@ -203,7 +239,6 @@ class Player:
             return
         observation, reward, terminated, truncated, info = episode.env.step(parsed.action)
         episode.observation = observation
-        episode.total += float(reward)
         episode.turns.append(Turn(shown, reply, parsed.action, "ok", float(reward)))
         if "fault" in info:
             fault = info["fault"]

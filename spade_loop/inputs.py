@@ -6,6 +6,7 @@ imports torch, so that a mistake is told at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 from spade_loop.backends.weights import check_model
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
+from spade_loop.curriculum import RlvePackage
 from spade_loop.design.dialects import make_dialect
 from spade_loop.errors import ConfigError, RunStateError
 from spade_loop.library import Library
@@ -21,6 +23,7 @@ from spade_loop.state import RunDirectory, RunState
 from synthgym.envs import SynthEnv
 from synthgym.errors import IntegrityError, SnapshotError
 from synthgym.registry import Snapshot, bundled_root, check_name
+from synthgym.spec import SynthEnvSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,18 @@ def _open(config: Config) -> tuple[Library, Corpus]:
         raise ConfigError(f"name, which names the run's snapshot as well: {error}") from error
     corpus = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)
     check_model(config.policy)
-    return Library.start(_verified(config.registry)), corpus
+    library = Library.start(_verified(config.registry))
+    if config.curriculum.rlve:
+        library.include(_rlve(config))
+    return library, corpus
+
+
+def _rlve(config: Config) -> Iterator[SynthEnvSpec]:
+    """The environments of rlve-gym that the recipe names, at every difficulty."""
+    package = RlvePackage.installed()
+    for name in config.curriculum.rlve:
+        for difficulty in range(config.curriculum.hardest + 1):
+            yield package.spec(name, difficulty)
 
 
 def _verified(registry: str) -> Snapshot:

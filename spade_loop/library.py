@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spade_loop.errors import RunStateError
+from spade_loop.errors import BlueprintError, RunStateError
+from spade_loop.families import Blueprint, load_families, parameter_vector
 from spade_loop.measurement import Measured
 from spade_loop.state import Record
 from spade_loop.types import Candidate
+from synthgym.memory import NoveltyMemory
 from synthgym.registry import Snapshot, write_snapshot
 from synthgym.spec import SynthEnvSpec
 
@@ -30,13 +32,16 @@ class Library:
     def start(cls, snapshot: Snapshot) -> Library:
         """A library that holds a snapshot's environments, each verified as it is read."""
         library = cls()
-        for entry in snapshot:
-            spec = snapshot.spec(entry.digest)
-            library.specs[spec.digest] = spec
-            library.records[spec.digest] = Record(
+        library.include(snapshot.spec(entry.digest) for entry in snapshot)
+        return library
+
+    def include(self, specs: Iterable[SynthEnvSpec]) -> None:
+        """Hold environments that were there before the run."""
+        for spec in specs:
+            self.specs[spec.digest] = spec
+            self.records[spec.digest] = Record(
                 digest=spec.digest, skill=_first_skill(spec), iteration=STARTING
             )
-        return library
 
     def restore(self, own: Snapshot, records: Iterable[Record]) -> None:
         """Add the environments of an earlier part of the run, and put every record as it was.
@@ -48,6 +53,9 @@ class Library:
             self.specs[entry.digest] = own.spec(entry.digest)
             self.reports[entry.digest] = own.report(entry.digest)
         self.records = {r.digest: r for r in records}
+        for record in self.records.values():
+            if record.hint is not None and record.digest in self.specs:
+                self.specs[record.digest] = replace(self.specs[record.digest], hint=record.hint)
         missing = [digest for digest in self.records if digest not in self.specs]
         if missing:
             raise RunStateError(
@@ -75,12 +83,39 @@ class Library:
         self.records[digest] = Record(digest=digest, skill=candidate.skill, iteration=iteration)
         return candidate
 
+    def annotate(self, digest: str, hint: str) -> None:
+        """Let a hint stand in for the environment's own. Its digest stays: a hint is an annotation."""
+        self.specs[digest] = replace(self.specs[digest], hint=hint)
+        self.records[digest] = replace(self.records[digest], hint=hint)
+
+    def describe_blueprints(self, memory: NoveltyMemory) -> None:
+        """Give a memory the parameters of the blueprints that it holds, or they would count as new again."""
+        families = {family.name: family for family in load_families()}
+        for record in tuple(memory):
+            provenance = self.specs[record.digest].provenance
+            if provenance.family not in families:
+                continue
+            try:
+                vector = parameter_vector(
+                    Blueprint(provenance.family, provenance.parameters),
+                    [families[provenance.family]],
+                )
+            except BlueprintError:
+                continue  # of a family that has changed since: its parameters cannot be compared
+            memory.add(
+                record.digest,
+                replace(record.description, parameters=vector),
+                name=record.name,
+                skill=record.skill,
+                iteration=record.iteration,
+            )
+
     def record(self, measured: Measured) -> None:
         """Add an iteration's plays to what is known of an environment."""
         digest = measured.spec.digest
         old = self.records[digest]
         played = int(measured.regret.seeds * (len(measured.plain) // len(measured.seeds)))
-        wins = 0.0 if played == 0 else measured.regret.solve_rate * played
+        wins = measured.regret.solve_rate * played if played else 0.0
         self.records[digest] = replace(
             old,
             episodes=old.episodes + played,

@@ -6,54 +6,64 @@ the run, after the optimiser step.
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from spade_loop.batch import RoleSummary, agent_samples, designer_samples, weigh
-from spade_loop.completers import Sampler
+from spade_loop.alarms import alarms
+from spade_loop.batch import RoleSummary, agent_samples, weigh
+from spade_loop.completers import Sampler, Writer
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
-from spade_loop.design.designer import Admission, Designer
+from spade_loop.curriculum import Curriculum, curriculum_from_json
+from spade_loop.design.admission import Admission, Admitter
+from spade_loop.design.assignments import Briefing
+from spade_loop.design.authors import Authors
+from spade_loop.design.designer import Designer
 from spade_loop.design.dialects import make_dialect
-from spade_loop.episodes import Play, Player
-from spade_loop.errors import BlueprintError
-from spade_loop.families import Blueprint, load_families, parameter_vector
+from spade_loop.episodes import Player
+from spade_loop.errors import RunStateError
+from spade_loop.field import Field, choose, make_curriculum, observe, trains_on
+from spade_loop.hints import HintWriter, WrittenHint
 from spade_loop.library import Library
-from spade_loop.measurement import Measured, fault_reproduces, measure
+from spade_loop.measurement import Measured
+from spade_loop.payment import Payment, hint_samples, pay
 from spade_loop.progress import Progress
-from spade_loop.rewards import cell_bonus, effective_cells
-from spade_loop.rows import design_rows, episode_rows, metrics_row
-from spade_loop.state import RunDirectory, RunState
+from spade_loop.rewards import CELL_WINDOW, cell_bonus
+from spade_loop.rows import design_rows, episode_rows, hint_rows, metrics_row, scalars
+from spade_loop.schedule import Attempt, Schedule, Waiting
+from spade_loop.state import KEPT_REJECTIONS, Rejection, RunDirectory, RunState
+from spade_loop.timing import Clock, TimedSampler
 from spade_loop.trainer import StepReport
-from spade_loop.types import Arm, Candidate, JsonRow, Outcome, Role, Sample
+from spade_loop.types import NOTHING, JsonRow, Outcome, Role, Sample
+from spade_loop.windows import Visit
 from synthgym.memory import NoveltyMemory, load_embedder
 from synthgym.sandbox import Pool
 from synthgym.spec import SynthEnvSpec
+from synthgym.validation import check_hint
 
-CELL_WINDOW = 10
-"""Iterations over which the designer's spread over cells is judged."""
-MIN_EFFECTIVE_CELLS = 4.0
-ALARM_REGRET, ALARM_SOLVE_RATE = 0.4, 0.1
-"""Mean regret above the first while the median solve rate is below the second: tasks that only the hint solves."""
+QUEUE = "queue.msgpack"
+"""Designs that wait to be trained on, in an iteration's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """Everything that one iteration came to, before the optimiser step."""
+    """Everything that one step came to, before the optimiser moved."""
 
     state: RunState
     library: Library
     memory: NoveltyMemory
+    queue: tuple[Waiting, ...]
     samples: list[Sample]
     admissions: list[Admission]
+    hints: list[WrittenHint]
     measured: list[Measured]
+    payment: Payment
     summaries: Mapping[Role, RoleSummary]
     alarms: tuple[str, ...]
 
@@ -61,7 +71,7 @@ class Iteration:
 class Loop:
     """A run in progress: what does not change, and the state that does."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
         config: Config,
         directory: RunDirectory,
@@ -69,19 +79,32 @@ class Loop:
         corpus: Corpus,
         pool: Pool,
         progress: Progress,
+        writers: Mapping[str, Writer] | None = None,
     ) -> None:
+        """`writers` are the recipe's other designers by name."""
         self.config = config
         self.directory = directory
         self.progress = progress
         self.pool = pool
-        self.designer = Designer(config, make_dialect(config.designer), corpus, config.policy.model)
-        self.player = Player(config.agent, pool)
+        self.clock = Clock()
+        self.schedule = Schedule.of(config)
+        dialect = make_dialect(config.designer)
+        self.briefing = Briefing(config, corpus)
+        self.designer = Designer(
+            config,
+            dialect,
+            Admitter(config, dialect, pool),
+            Authors(config, dialect, writers or {}),
+        )
+        self.hint_writer = HintWriter(config.hints.max_tokens, self._check_hint)
+        player = Player(config.agent, pool, hint_level=config.hints.level)
+        self.field = Field(config, player, progress)
         self.embedder = load_embedder(config.novelty.embedder)
         self.state = directory.load_state()
         self.library = library
         self.memory = self._starting_memory()
+        self.queue = self._waiting()
         self._pending: Iteration | None = None
-        self._started = time.monotonic()
 
     def _starting_memory(self) -> NoveltyMemory:
         """The memory of the last complete iteration, or one seeded from the starting snapshot."""
@@ -95,55 +118,106 @@ class Loop:
             family_quota=novelty.family_quota,
             window=novelty.window,
         )
+        if self.config.designer.candidates == 0:
+            return memory  # nothing will be compared with it
         memory.seed(self.library.specs.values(), self.pool, with_behaviour=True)
-        _describe_blueprints(memory, self.library)
+        self.library.describe_blueprints(memory)
         return memory
 
-    def rng(self, iteration: int, purpose: str) -> np.random.Generator:
+    def _waiting(self) -> tuple[Waiting, ...]:
+        """The designs that waited when the run was interrupted."""
+        latest = self.directory.latest
+        if latest is None:
+            return ()
+        try:
+            data = (latest / QUEUE).read_bytes()
+            return msgspec.msgpack.decode(data, type=tuple[Waiting, ...])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise RunStateError(f"{latest / QUEUE} cannot be read: {error}") from error
+
+    def _check_hint(self, spec: SynthEnvSpec, hint: str) -> str:
+        found = check_hint(spec.record, hint, pool=self.pool, limits=spec.limits)
+        return "; ".join(str(finding) for finding in found)
+
+    def curriculum(self, state: RunState) -> Curriculum:
+        """How environments are chosen from the pool, as the run's state knows it."""
+        if not state.curriculum:
+            return make_curriculum(self.config, self.library)
+        return curriculum_from_json(state.curriculum)
+
+    def rng(self, step: int, purpose: str) -> np.random.Generator:
         """A stream of its own for each use, so that one use more or less never moves another."""
-        return np.random.default_rng(self.stream(iteration, purpose))
+        return np.random.default_rng(self.stream(step, purpose))
 
-    def stream(self, iteration: int, purpose: str) -> list[int]:
-        """What a stream is derived from: run seed, iteration, purpose."""
-        return [self.config.seed, iteration, zlib.crc32(purpose.encode())]
+    def stream(self, step: int, purpose: str) -> list[int]:
+        """What a stream is derived from: run seed, step, purpose."""
+        return [self.config.seed, step, zlib.crc32(purpose.encode())]
 
-    def collect(self, sampler: Sampler, iteration: int) -> Sequence[Sample]:
-        """Samples of one iteration; the rest of it waits for `commit`."""
-        self._started = time.monotonic()
-        self.progress.iteration(iteration, self.config.iterations)
-        self._pending = collect(self, sampler, iteration)
+    def collect(self, sampler: Sampler, step: int) -> Sequence[Sample]:
+        """Samples of one step; the rest of it waits for `commit`."""
+        with self.clock.part("loop"):
+            self.progress.iteration(step, self.schedule.steps)
+            self._pending = collect(self, TimedSampler(sampler, self.clock), step)
         return self._pending.samples
+
+    def scalars(self) -> Mapping[str, float]:
+        """The numbers of the pending step that a tracker shows, by name."""
+        pending = self._pending
+        return (
+            {}
+            if pending is None
+            else scalars(pending.admissions, pending.measured, pending.summaries)
+        )
 
     def commit(self, checkpoint: Path, step: StepReport) -> None:
         """Make the pending iteration the run's state, on disk and here."""
         pending = self._pending
         if pending is None:
             return
+        with self.clock.part("commit"):
+            self._commit(pending, checkpoint, step)
+        for alarm in (*pending.alarms, *self._trainer_alarms(step)):
+            self.progress.note(alarm)
+        self._pending = None
+
+    def _commit(self, pending: Iteration, checkpoint: Path, step: StepReport) -> None:
         state = replace(
             pending.state, skipped_steps=pending.state.skipped_steps + int(step.skipped)
         )
         index, version = state.iteration - 1, f"0.0.{state.iteration}"
+        seconds = {name: round(value, 4) for name, value in sorted(self.clock.take().items())}
         rows: dict[str, list[JsonRow]] = {
             "metrics": [
-                metrics_row(index, pending.admissions, pending.measured, pending.summaries, step)
+                metrics_row(
+                    index,
+                    pending.admissions,
+                    pending.measured,
+                    pending.summaries,
+                    payment=pending.payment,
+                    update=step,
+                )
             ],
             "episodes": episode_rows(index, pending.measured),
             "designs": design_rows(index, pending.admissions, pending.measured),
+            "hints": hint_rows(index, pending.hints),
             "timings": [
-                {"iteration": index, "seconds": round(time.monotonic() - self._started, 3)}
+                {
+                    "iteration": index,
+                    "seconds": round(sum(seconds.values()), 3),
+                    "parts": seconds,
+                }
             ],
         }
         with self.directory.commit(state, rows) as folder:
             checkpoint.rename(folder / "checkpoint")
             pending.memory.save(folder / "memory.npz")
+            (folder / QUEUE).write_bytes(msgspec.msgpack.encode(pending.queue))
             pending.library.write(folder / "snapshot", name=self.config.name, version=version)
         pending.library.write(
             self.directory.path / "snapshot", name=self.config.name, version=version
         )
         self.state, self.library, self.memory = state, pending.library, pending.memory
-        for alarm in (*pending.alarms, *self._trainer_alarms(step)):
-            self.progress.note(alarm)
-        self._pending = None
+        self.queue = pending.queue
 
     def _trainer_alarms(self, step: StepReport) -> tuple[str, ...]:
         limit = self.config.trainer.max_logprob_gap
@@ -155,169 +229,160 @@ class Loop:
         )
 
 
-def _describe_blueprints(memory: NoveltyMemory, library: Library) -> None:
-    """Give the memory the parameters of the blueprints that an earlier run left, or they would count as new again."""
-    families = {family.name: family for family in load_families()}
-    for record in tuple(memory):
-        provenance = library.specs[record.digest].provenance
-        if provenance.family not in families:
-            continue
-        try:
-            vector = parameter_vector(
-                Blueprint(provenance.family, provenance.parameters), [families[provenance.family]]
-            )
-        except BlueprintError:
-            continue  # of a family that has changed since: its parameters cannot be compared
-        memory.add(
-            record.digest,
-            replace(record.description, parameters=vector),
-            name=record.name,
-            skill=record.skill,
-            iteration=record.iteration,
-        )
-
-
-def collect(loop: Loop, sampler: Sampler, iteration: int) -> Iteration:
+def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
     """Design, admit, play, measure, reward. Nothing of `loop` changes."""
     state, library, memory = loop.state, loop.library.copy(), loop.memory.copy()
+    queue, curriculum = loop.queue, loop.curriculum(state)
+    admissions: list[Admission] = []
+    hints: list[WrittenHint] = []
+    measured: list[Measured] = []
+    regenerates = loop.schedule.regenerates(step)
 
-    loop.progress.phase("design", loop.config.designer.candidates)
-    assignments, cursor = loop.designer.assignments(
-        iteration, state.cursor, library, memory, loop.rng(iteration, "assignments")
-    )
-    attempts = loop.designer.propose(sampler, assignments, loop.stream(iteration, "designs"))
-    loop.progress.advance(len(attempts), sum(len(c.completion.ids) for c, _ in attempts))
+    if regenerates:
+        state, admissions = design(loop, sampler, state, library, memory, step)
+        proposed = [a.candidate.spec.digest for a in admissions if a.candidate.spec is not None]
+        current = choose(loop.config, library, curriculum, proposed, loop.rng(step, "environments"))
+        state = replace(state, current=tuple(current))
+        if loop.config.hints.source == "designer":
+            hints = write_hints(loop, sampler, library, current, step)
+        if loop.schedule.designs:
+            queue = (*queue, waiting(loop, admissions, step))
 
-    loop.progress.phase("admit", len(attempts))
-    admissions = loop.designer.admit(attempts, memory, loop.pool, iteration)
-    loop.progress.advance(len(admissions))
-    admissions = [
-        replace(a, candidate=library.add(a.candidate, a.report or {}, iteration))
-        for a in admissions
-    ]
+    if loop.schedule.plays(step):
+        with loop.clock.part("play"):
+            measured = loop.field.play(
+                sampler,
+                [library.specs[digest] for digest in state.current],
+                iteration=step,
+                hinted=regenerates or loop.config.schedule.hinted_replays,
+                streams=lambda purpose: loop.stream(step, purpose),
+            )
+        note_measured(library, memory, measured)
+        curriculum = observe(curriculum, measured, step)
 
-    field = choose(loop, library, [a.candidate for a in admissions], iteration)
-    measured = play(loop, sampler, field, iteration)
-    for m in measured:
-        library.record(m)
-        memory.update(
-            m.spec.digest,
-            win_rate=m.regret.solve_rate,
-            regret=m.regret.value,
-            regret_se=m.regret.standard_error,
-        )
-
-    candidates = [a.candidate for a in admissions]
-    rewards = designer_rewards(loop, candidates, measured, state)
-    raw = designer_samples(candidates, rewards, loop.config) + agent_samples(measured)
-    samples, summaries, rms = weigh(raw, loop.config, state.rms)
-    next_state = replace(
+    windows = _seen(state.windows, measured)
+    due, queue = loop.schedule.release(queue, step)
+    payment = pay(due, windows, state.trackers, loop.config, sampler, step)
+    reference = loop.config.reward.reference
+    played = [m for m in measured if trains_on(curriculum, m.spec.digest)]
+    trained = [*payment.samples, *agent_samples(played, reference=reference)]
+    if loop.config.hints.train:
+        trained += hint_samples(hints, windows, loop.config)
+    samples, summaries, rms = weigh(trained, loop.config, state.rms)
+    kept = {a.digest for w in queue for a in w.attempts} | set(state.current)
+    state = replace(
         state,
-        iteration=iteration + 1,
-        cursor=cursor,
+        iteration=step + 1,
         records=tuple(library.records.values()),
         rms=rms,
-        cells=(*state.cells, _cells(candidates))[-CELL_WINDOW:],
+        trackers=dict(payment.trackers),
+        curriculum=curriculum.to_json(),
+        windows={digest: visits for digest, visits in windows.items() if digest in kept},
     )
     return Iteration(
-        state=next_state,
+        state=state,
         library=library,
         memory=memory,
+        queue=queue,
         samples=samples,
         admissions=admissions,
+        hints=hints,
         measured=measured,
+        payment=payment,
         summaries=summaries,
-        alarms=alarms(next_state, measured),
+        alarms=alarms(state, measured),
     )
 
 
-def choose(
-    loop: Loop, library: Library, candidates: Sequence[Candidate], iteration: int
-) -> list[SynthEnvSpec]:
-    """Environments to play: a share from the pool, the rest new; each fills in where the other falls short.
-
-    An environment that is in quarantine is never among them. The same stream and library give the same choice.
-    """
-    agent = loop.config.agent
-    rng = loop.rng(iteration, "environments")
-    proposed = [c.spec.digest for c in candidates if c.spec is not None]
-    pool = library.playable(exclude=proposed)
-    usable = set(library.playable())
-    new = [digest for digest in dict.fromkeys(proposed) if digest in usable]
-    from_pool = min(round(agent.pool_share * agent.environments), len(pool))
-    from_new = min(agent.environments - from_pool, len(new))
-    from_pool = min(agent.environments - from_new, len(pool))
-    picked_new = sorted(rng.choice(len(new), size=from_new, replace=False))
-    picked_old = rng.choice(len(pool), size=from_pool, replace=False)
-    return [
-        library.specs[d] for d in [*(new[i] for i in picked_new), *(pool[i] for i in picked_old)]
-    ]
-
-
-def play(
-    loop: Loop, sampler: Sampler, field: Sequence[SynthEnvSpec], iteration: int
-) -> list[Measured]:
-    """Play every environment on the same seeds in both arms, side by side, and measure it."""
-    agent = loop.config.agent
-    # Without replacement: a seed that came twice would be one seed with twice the plays.
-    drawn = loop.rng(iteration, "seeds").choice(2**31, size=agent.seeds, replace=False)
-    seeds = [int(s) for s in drawn]
-    plays = [
-        Play(spec, seed, index, arm)
-        for spec in field
-        for arm in Arm
-        for seed in seeds
-        for index in range(agent.plays)
-    ]
-    loop.progress.phase("play", len(plays))
-    trajectories = loop.player.play(
-        sampler, plays, seed=loop.stream(iteration, "episodes"), tick=loop.progress.advance
-    )
-    reproduces = partial(fault_reproduces, hint_level=agent.hint_level)
-    block = agent.seeds * agent.plays
-    arms = [trajectories[i : i + block] for i in range(0, len(trajectories), block)]
-    return [
-        measure(spec, plain, hinted, reproduces)
-        for spec, plain, hinted in zip(field, arms[::2], arms[1::2], strict=True)
-    ]
-
-
-def designer_rewards(
-    loop: Loop, candidates: Sequence[Candidate], measured: Sequence[Measured], state: RunState
-) -> dict[int, float]:
-    """Reward of each candidate that was played: regret as the recipe wants it, and the bonus for a rare cell."""
-    by_digest = {m.spec.digest: m for m in measured}
-    counts = Counter(cell for cells in state.cells for cell in cells)
-    rewards = {}
-    for i, candidate in enumerate(candidates):
-        played = None if candidate.spec is None else by_digest.get(candidate.spec.digest)
-        if played is not None:
-            bonus = cell_bonus(
-                counts[candidate.cell], counts.total(), loop.config.designer.cell_bonus
-            )
-            rewards[i] = played.designer_reward(loop.config.reward) + bonus
-    return rewards
-
-
-def alarms(state: RunState, measured: Sequence[Measured]) -> tuple[str, ...]:
-    """What a person should look at."""
-    found = []
-    regrets = [m.regret for m in measured if m.measurable]
-    if regrets:
-        mean_regret = float(np.mean([r.value for r in regrets]))
-        median_rate = float(np.median([r.solve_rate for r in regrets]))
-        if mean_regret > ALARM_REGRET and median_rate < ALARM_SOLVE_RATE:
-            found.append("alarm: regret is high while almost nothing is solved without its hint")
-    counts = Counter(cell for cells in state.cells for cell in cells)
-    if (
-        len(state.cells) == CELL_WINDOW
-        and effective_cells(list(counts.values())) < MIN_EFFECTIVE_CELLS
-    ):
-        found.append(
-            f"alarm: designs of the last {CELL_WINDOW} iterations fall into fewer than four kinds"
+def design(
+    loop: Loop,
+    sampler: Sampler,
+    state: RunState,
+    library: Library,
+    memory: NoveltyMemory,
+    step: int,
+) -> tuple[RunState, list[Admission]]:
+    """Ask for the environments of this regeneration; what is admitted enters library and memory."""
+    with loop.clock.part("design"):
+        loop.progress.phase("design", loop.config.designer.candidates)
+        assignments, cursor = loop.briefing.draw(
+            step, state.cursor, library, memory, state.rejections, loop.rng(step, "assignments")
         )
-    return tuple(found)
+        made = loop.designer.design(
+            sampler, assignments, memory, step, loop.stream(step, "designs")
+        )
+        admissions = [
+            replace(a, candidate=library.add(a.candidate, a.report or {}, step)) for a in made
+        ]
+        loop.progress.advance(
+            loop.config.designer.candidates, sum(len(a.candidate.completion.ids) for a in made)
+        )
+    refused = [a.candidate for a in admissions if not a.candidate.outcome.valid]
+    rejections = (
+        *state.rejections,
+        *(Rejection(skill=c.skill, title=c.title, reasons=c.reasons) for c in refused),
+    )
+    cells = tuple(a.candidate.cell for a in admissions if a.candidate.outcome is Outcome.ADMITTED)
+    after = replace(
+        state,
+        cursor=cursor,
+        cells=(*state.cells, cells)[-CELL_WINDOW:],
+        rejections=rejections[-KEPT_REJECTIONS:],
+    )
+    return after, admissions
 
 
-def _cells(candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    return tuple(c.cell for c in candidates if c.outcome is Outcome.ADMITTED)
+def write_hints(
+    loop: Loop, sampler: Sampler, library: Library, digests: Sequence[str], step: int
+) -> list[WrittenHint]:
+    """Let the model write the hints of the environments that have none of its own yet."""
+    with loop.clock.part("hints"):
+        wanting = [library.specs[d] for d in digests if library.specs[d].hint is None]
+        written = loop.hint_writer.write(sampler, wanting, loop.stream(step, "hints"))
+    for hint in written:
+        if not hint.refused:
+            library.annotate(hint.digest, hint.text)
+    return written
+
+
+def waiting(loop: Loop, admissions: Sequence[Admission], step: int) -> Waiting:
+    """The attempts of a regeneration, as far as their training needs them."""
+    earlier = Counter(cell for cells in loop.state.cells for cell in cells)
+    alpha = loop.config.designer.cell_bonus
+    attempts = [
+        Attempt(
+            skill=c.skill,
+            group=f"designer:{c.skill}",
+            trained=c.trained,
+            valid=c.outcome.valid,
+            digest="" if c.spec is None else c.spec.digest,
+            bonus=cell_bonus(earlier[c.cell], earlier.total(), alpha),
+            repaired=c.attempt > 0,
+            prompt_ids=c.prompt_ids if c.trained else (),
+            completion=c.completion if c.trained else NOTHING,
+        )
+        for c in (a.candidate for a in admissions)
+    ]
+    return Waiting(iteration=step, attempts=tuple(attempts))
+
+
+def note_measured(library: Library, memory: NoveltyMemory, measured: Sequence[Measured]) -> None:
+    """Add an iteration's plays to what is known of each environment."""
+    for m in measured:
+        library.record(m)
+        if m.spec.digest in memory:  # a pool that is played without a designer is not held
+            memory.update(
+                m.spec.digest,
+                win_rate=m.regret.solve_rate,
+                regret=m.regret.value,
+                regret_se=m.regret.standard_error,
+            )
+
+
+def _seen(
+    windows: Mapping[str, tuple[Visit, ...]], measured: Sequence[Measured]
+) -> dict[str, tuple[Visit, ...]]:
+    after = dict(windows)
+    for m in measured:
+        after[m.spec.digest] = (*after.get(m.spec.digest, ()), m.visit)
+    return after

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spade_loop.config import RewardConfig
-from spade_loop.rewards import DESIGNER_REWARDS, Floats, Regret, paired_regret, with_faults
+from spade_loop.rewards import CONFIDENCE, Floats, Interval, Regret, regret_interval
 from spade_loop.types import Arm, StopReason, Trajectory
+from spade_loop.windows import Visit, regret_of, table
 from synthgym.envs import SynthEnv
 from synthgym.errors import EnvFaultError
 from synthgym.sandbox import FaultKind, Pool
@@ -32,11 +32,19 @@ class Measured:
     plain: tuple[Trajectory, ...]
     """S * K episodes, seed by seed."""
     hinted: tuple[Trajectory, ...]
+    """As many, or none in an iteration that plays no hints."""
+    placebo: tuple[Trajectory, ...]
+    trained_seeds: int
+    """The first so many seeds are trained on; the others were only played to measure."""
     return_SK: Floats
     """Plain returns."""
     regret: Regret
+    interval: Interval | None
+    """Of the regret; None where the arms were not paired, or the second one not played."""
     fault_share: float
     """Share of all plays whose fault a replay in a fresh worker reproduced."""
+    visit: Visit
+    """The same as plain data, for the window."""
 
     @property
     def quarantined(self) -> bool:
@@ -46,30 +54,46 @@ class Measured:
     @property
     def measurable(self) -> bool:
         """Whether there are enough seeds for a regret."""
-        return self.regret.seeds >= MIN_SEEDS
-
-    def designer_reward(self, config: RewardConfig) -> float:
-        """What the designer of this environment is paid, before any bonus; NaN when nothing was measurable."""
-        if not self.measurable:
-            return config.fault_floor if self.quarantined else float("nan")
-        base = DESIGNER_REWARDS[config.designer](self.regret)
-        return with_faults(base, self.fault_share, config.fault_floor)
+        return self.regret.seeds >= MIN_SEEDS and not np.isnan(self.regret.value)
 
 
-def measure(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """The episodes of one environment in one iteration."""
+
+    plain: tuple[Trajectory, ...]
+    hinted: tuple[Trajectory, ...] = ()
+    placebo: tuple[Trajectory, ...] = ()
+
+    def __add__(self, other: Arms) -> Arms:
+        return Arms(
+            plain=self.plain + other.plain,
+            hinted=self.hinted + other.hinted,
+            placebo=self.placebo + other.placebo,
+        )
+
+
+def measure(  # noqa: PLR0913 -- how it was played, all by name
     spec: SynthEnvSpec,
-    plain: Sequence[Trajectory],
-    hinted: Sequence[Trajectory],
+    arms: Arms,
     reproduces: Reproduces,
+    *,
+    iteration: int,
+    paired: bool = True,
+    trained_seeds: int | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Measured:
-    """Pair the two arms of one environment. A fault in either arm drops its seed in both."""
-    seeds = tuple(dict.fromkeys(t.seed for t in plain))
-    broken = {t.seed for t in (*plain, *hinted) if _unmeasurable(t)}
-    arrays = [
-        _table(arm, seeds, broken, of=of) for arm in (plain, hinted) for of in (_return_of, _won)
+    """Compare the arms of one environment. When they are paired, a fault in either arm drops its seed in both.
+
+    A placebo's faults drop nothing: it is compared by its rates alone.
+    """
+    plays = [*arms.plain, *arms.hinted]
+    broken = {t.seed for t in plays if _unmeasurable(t)}
+    seeds = _seeds(arms.plain)
+    tables = [
+        _table(arm, broken, of=of) for arm in (arms.plain, arms.hinted) for of in (_return_of, _won)
     ]
-    plain_return, plain_won, hinted_return, hinted_won = arrays
-    plays = [*plain, *hinted]
+    plain_return, plain_won, hinted_return, hinted_won = tables
     faulty = [t for t in plays if t.stop is StopReason.FAULT]
     # Plays of one seed that did the same are one replay: a fault in reset would be waited for once a play.
     distinct = {_replay_key(t): t for t in faulty}
@@ -78,12 +102,47 @@ def measure(
     return Measured(
         spec=spec,
         seeds=seeds,
-        plain=tuple(plain),
-        hinted=tuple(hinted),
+        plain=arms.plain,
+        hinted=arms.hinted,
+        placebo=arms.placebo,
+        trained_seeds=len(seeds) if trained_seeds is None else trained_seeds,
         return_SK=plain_return,
-        regret=paired_regret(hinted_return, plain_return, hinted_won, plain_won),
+        regret=regret_of(hinted_return, plain_return, hinted_won, plain_won, paired=paired),
+        interval=_interval(hinted_return, plain_return, confidence) if paired else None,
         fault_share=reproduced / len(plays),
+        visit=Visit(
+            iteration=iteration,
+            plain=table(plain_return),
+            plain_won=table(plain_won),
+            hinted=table(hinted_return),
+            hinted_won=table(hinted_won),
+            paired=paired,
+            faults=float(reproduced),
+            plays=len(plays),
+            hung=any(_hung(t) and again[_replay_key(t)] for t in faulty),
+        ),
     )
+
+
+def _interval(hinted_SK: Floats, plain_SK: Floats, confidence: float) -> Interval | None:
+    """Interval of the regret; its range is that of the contract unless a dialect pays beyond it."""
+    if hinted_SK.size == 0:
+        return None
+    values = np.concatenate([hinted_SK.ravel(), plain_SK.ravel()])
+    values = values[~np.isnan(values)]
+    bound = float(np.abs(values).max(initial=1.0))
+    within = bool((values >= 0.0).all()) and bound <= 1.0
+    return regret_interval(
+        hinted_SK, plain_SK, confidence, (0.0, 1.0) if within else (-bound, bound)
+    )
+
+
+def _hung(trajectory: Trajectory) -> bool:
+    return trajectory.fault is not None and trajectory.fault.kind == FaultKind.TIMEOUT
+
+
+def _seeds(arm: Sequence[Trajectory]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(t.seed for t in arm))
 
 
 def _replay_key(trajectory: Trajectory) -> tuple[int, Arm, tuple[str, ...]]:
@@ -105,11 +164,12 @@ def _won(trajectory: Trajectory) -> float:
 
 
 def _table(
-    arm: Sequence[Trajectory],
-    seeds: Sequence[int],
-    broken: set[int],
-    of: Callable[[Trajectory], float],
+    arm: Sequence[Trajectory], broken: set[int], of: Callable[[Trajectory], float]
 ) -> Floats:
+    """S by K numbers of an arm, NaN where a seed was dropped; of shape [0, 0] for an arm that was not played."""
+    if not arm:
+        return np.zeros((0, 0))
+    seeds = _seeds(arm)
     rows = [[of(t) for t in arm if t.seed == seed] for seed in seeds]
     table_SK = np.asarray(rows, dtype=np.float64)
     table_SK[[seed in broken for seed in seeds]] = np.nan

@@ -10,9 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from spade_loop.batch import RoleSummary
-from spade_loop.design.designer import Admission
-from spade_loop.measurement import Measured
-from spade_loop.types import JsonRow, Outcome, Role, Trajectory
+from spade_loop.design.admission import Admission
+from spade_loop.hints import WrittenHint
+from spade_loop.measurement import MIN_SEEDS, Measured
+from spade_loop.types import Arm, JsonRow, Outcome, Role, Trajectory
 from synthgym.envs import ParseStatus
 
 
@@ -33,45 +34,87 @@ def metrics_row(
     admissions: Sequence[Admission],
     measured: Sequence[Measured],
     summaries: Mapping[Role, RoleSummary],
-    step: Reported,
+    *,
+    payment: Reported,
+    update: Reported,
 ) -> JsonRow:
-    """The iteration in numbers: designs, rates of both arms, regret, what each role brought, the update."""
+    """The iteration in numbers: designs, rates of all arms, regret, what each role brought, the update."""
     outcomes = Counter(str(a.candidate.outcome) for a in admissions)
     reasons = Counter(reason for a in admissions for reason in a.candidate.reasons)
+    known = [m.regret for m in measured if m.regret.seeds >= MIN_SEEDS]
     regrets = [m.regret for m in measured if m.measurable]
     return {
         "iteration": iteration,
         "skills": list(dict.fromkeys(a.candidate.skill for a in admissions)),
         "designs": {str(o): outcomes.get(str(o), 0) for o in Outcome},
         "refused_for": dict(sorted(reasons.items())),
+        "designers": _by_author(admissions),
         "played": len(measured),
         "faulty": sum(m.fault_share > 0 for m in measured),
         "solve_rate": {
-            "plain": _mean([r.solve_rate for r in regrets]),
-            "hinted": _mean([r.hinted_solve_rate for r in regrets]),
+            "plain": _mean([r.solve_rate for r in known]),
+            "hinted": _mean([r.hinted_solve_rate for r in known]),
+            "placebo": _mean([float(t.success) for t in _sound(measured, Arm.PLACEBO)]),
         },
         "return": {
-            "plain": _mean(
-                [t.episode_return for m in measured for t in m.plain if t.fault is None]
-            ),
-            "hinted": _mean(
-                [t.episode_return for m in measured for t in m.hinted if t.fault is None]
-            ),
+            str(arm): _mean([t.episode_return for t in _sound(measured, arm)]) for arm in Arm
         },
-        "turns": {
-            "plain": sum(len(t.turns) for m in measured for t in m.plain),
-            "hinted": sum(len(t.turns) for m in measured for t in m.hinted),
-        },
-        "parse_failures": {
-            "plain": parse_failures(t for m in measured for t in m.plain),
-            "hinted": parse_failures(t for m in measured for t in m.hinted),
-        },
+        "turns": {str(arm): sum(len(t.turns) for t in _played(measured, arm)) for arm in Arm},
+        "parse_failures": {str(arm): parse_failures(_played(measured, arm)) for arm in Arm},
         "regret": {
             "mean": _mean([r.value for r in regrets]),
             "standard_error": _pooled_error([r.standard_error for r in regrets]),
         },
         "roles": {str(role): summary.to_json() for role, summary in summaries.items()},
-        "update": step.to_json(),
+        "payment": payment.to_json(),
+        "update": update.to_json(),
+    }
+
+
+def scalars(
+    admissions: Sequence[Admission],
+    measured: Sequence[Measured],
+    summaries: Mapping[Role, RoleSummary],
+) -> dict[str, float]:
+    """The numbers of a step that a tracker shows, by name; what was not measured is left out."""
+    attempts = len(admissions)
+    regrets = [m.regret for m in measured if m.measurable]
+    found: dict[str, float | None] = {
+        "designs": float(attempts) if attempts else None,
+        "admitted": _mean([float(a.candidate.outcome is Outcome.ADMITTED) for a in admissions]),
+        "solve_rate/plain": _mean([float(t.success) for t in _sound(measured, Arm.PLAIN)]),
+        "solve_rate/hinted": _mean([float(t.success) for t in _sound(measured, Arm.HINTED)]),
+        "solve_rate/placebo": _mean([float(t.success) for t in _sound(measured, Arm.PLACEBO)]),
+        "return/plain": _mean([t.episode_return for t in _sound(measured, Arm.PLAIN)]),
+        "regret": _mean([r.value for r in regrets]),
+        "regret_se": _pooled_error([r.standard_error for r in regrets]),
+    }
+    for role, summary in summaries.items():
+        found[f"{role}/trained_tokens"] = float(summary.trained_tokens)
+        found[f"{role}/abs_advantage"] = summary.abs_advantage
+        found[f"{role}/live_rows"] = float(summary.live_rows)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _played(measured: Sequence[Measured], arm: Arm) -> list[Trajectory]:
+    """Every episode of an arm."""
+    return [t for m in measured for t in (*m.plain, *m.hinted, *m.placebo) if t.arm is arm]
+
+
+def _sound(measured: Sequence[Measured], arm: Arm) -> list[Trajectory]:
+    """The episodes of an arm that no fault ended."""
+    return [t for t in _played(measured, arm) if t.fault is None]
+
+
+def _by_author(admissions: Sequence[Admission]) -> JsonRow:
+    """Attempts, and those admitted, of each designer."""
+    attempts = Counter(a.candidate.author for a in admissions)
+    admitted = Counter(
+        a.candidate.author for a in admissions if a.candidate.outcome is Outcome.ADMITTED
+    )
+    return {
+        author: {"attempts": count, "admitted": admitted[author]}
+        for author, count in sorted(attempts.items())
     }
 
 
@@ -97,7 +140,10 @@ def design_rows(
                 "index": index,
                 "skill": c.skill,
                 "document": c.document_id,
-                "initial": c.initial,
+                "designer": c.author,
+                "slot": c.slot,
+                "draw": c.draw,
+                "attempt": c.attempt,
                 "outcome": str(c.outcome),
                 "reasons": list(c.reasons),
                 "detail": c.detail,
@@ -111,6 +157,20 @@ def design_rows(
             }
         )
     return rows
+
+
+def hint_rows(iteration: int, hints: Sequence[WrittenHint]) -> list[JsonRow]:
+    """One row a call in which the model wrote a hint."""
+    return [
+        {
+            "iteration": iteration,
+            "digest": h.digest,
+            "text": h.text,
+            "refused": h.refused,
+            "tokens": len(h.completion.ids),
+        }
+        for h in hints
+    ]
 
 
 def regret_row(measured: Measured) -> JsonRow:
@@ -128,7 +188,9 @@ def regret_row(measured: Measured) -> JsonRow:
 
 def episode_rows(iteration: int, measured: Sequence[Measured]) -> list[JsonRow]:
     """One row an episode, transcripts included."""
-    return [_episode_row(iteration, m, t) for m in measured for t in (*m.plain, *m.hinted)]
+    return [
+        _episode_row(iteration, m, t) for m in measured for t in (*m.plain, *m.hinted, *m.placebo)
+    ]
 
 
 def _episode_row(iteration: int, measured: Measured, t: Trajectory) -> JsonRow:

@@ -1,9 +1,9 @@
 """A run's directory: every iteration is committed whole, or not at all, and a killed run resumes.
 
     runs/<name>/
-      config.json metrics.jsonl episodes.jsonl designs.jsonl timings.jsonl LATEST report.html
+      config.json metrics.jsonl episodes.jsonl designs.jsonl hints.jsonl timings.jsonl LATEST report.html
       snapshot/             the registry snapshot of the newest iteration
-      iter-00003/           checkpoint/ memory.npz snapshot/ state.json rows/*.jsonl
+      iter-00003/           checkpoint/ memory.npz queue.msgpack snapshot/ state.json rows/*.jsonl
 
 Commit order: write `iter-00003.tmp`, fsync, rename; replace LATEST; append the iteration's rows to the files above.
 What a kill leaves undone, `RunDirectory.recover` does or undoes from LATEST, so rows are neither lost nor doubled.
@@ -28,11 +28,15 @@ import msgspec
 from spade_loop.config import Config, from_mapping
 from spade_loop.corpus import CorpusCursor
 from spade_loop.errors import RunStateError
+from spade_loop.rewards import Tracker
 from spade_loop.types import JsonRow
+from spade_loop.windows import Visit
 
 LATEST = "LATEST"
-ROW_FILES = ("metrics", "episodes", "designs", "timings")
+ROW_FILES = ("metrics", "episodes", "designs", "hints", "timings")
 KEPT_CHECKPOINTS = 2
+KEPT_REJECTIONS = 64
+"""Refusals that later designers may be told of."""
 _COMMITTED = re.compile(r"iter-(\d{5,9})", re.ASCII)
 _UNFINISHED = re.compile(r"iter-\d{5,9}\.tmp", re.ASCII)
 
@@ -49,6 +53,8 @@ class Record:
     plain_wins: float = 0.0
     regret: float | None = None
     quarantined: bool = False
+    hint: str | None = None
+    """Written by the model in this run; it stands in for the environment's own."""
 
     @property
     def win_rate(self) -> float | None:
@@ -57,11 +63,20 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A design that was refused, as a later designer of the skill is told of it."""
+
+    skill: str
+    title: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """Everything that iteration i + 1 depends on, but for the weights, the memory and the library's sources."""
+    """Everything that step i + 1 depends on, but for the weights, the memory, the queue and the library's sources."""
 
     iteration: int = 0
-    """Iterations that are complete."""
+    """Steps that are complete: iterations, and after the last one those that train on what still waited."""
     cursor: CorpusCursor = field(default_factory=CorpusCursor)
     records: tuple[Record, ...] = ()
     rms: dict[str, float] = field(default_factory=dict)
@@ -69,6 +84,16 @@ class RunState:
     cells: tuple[tuple[str, ...], ...] = ()
     """Cells of the admitted designs of each recent iteration, oldest first."""
     skipped_steps: int = 0
+    current: tuple[str, ...] = ()
+    """Digests of the environments that are played until the next regeneration."""
+    windows: dict[str, tuple[Visit, ...]] = field(default_factory=dict)
+    """What was measured of each environment whose design is not paid yet, and of those of the field."""
+    rejections: tuple[Rejection, ...] = ()
+    """The last refusals, oldest first."""
+    curriculum: dict[str, Any] = field(default_factory=dict)
+    """What the choice of environments remembers."""
+    trackers: dict[str, Tracker] = field(default_factory=dict)
+    """Mean returns of each skill, for the reward `learning_potential`."""
 
 
 def fsync_tree(folder: Path) -> None:

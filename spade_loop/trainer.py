@@ -21,19 +21,24 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
+from spade_loop.backends.distributed import follow, leading
+from spade_loop.backends.sharding import check_processes, whole_weights
 from spade_loop.backends.transformers import TransformersSampler
 from spade_loop.backends.weights import Policy
-from spade_loop.batch import BatchShape, check_batch, pad
+from spade_loop.batch import BatchShape, check_batch, deal, pad, spread
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import Sampler
 from spade_loop.config import Config
-from spade_loop.errors import BatchError, ModelError
+from spade_loop.errors import BatchError
 from spade_loop.progress import Progress
-from spade_loop.tensors import drop_padding_columns, grammar_logprobs, sort_by_length
+from spade_loop.schedule import Schedule
+from spade_loop.scoring import base_model, last_hidden_state, renormalise, token_advantages
+from spade_loop.tensors import drop_padding_columns, sort_by_length
 from spade_loop.types import JsonRow, Sample
+from spade_loop.world import World, agree
 
 Collect = Callable[[Sampler, int], Sequence[Sample]]
-"""(sampler over the current weights, iteration) -> samples of that iteration."""
+"""(sampler over the current weights, step) -> samples of that step."""
 Commit = Callable[[Path, "StepReport"], None]
 """(checkpoint directory, what the update did): commit the iteration that was just trained on."""
 
@@ -41,11 +46,22 @@ Commit = Callable[[Path, "StepReport"], None]
 class LoopHooks(Protocol):
     """What the loop gives to the trainer."""
 
-    def collect(self, sampler: Sampler, iteration: int) -> Sequence[Sample]:
-        """Samples of an iteration, before padding."""
+    def collect(self, sampler: Sampler, step: int) -> Sequence[Sample]:
+        """Samples of a step, before padding."""
+
+    def scalars(self) -> Mapping[str, float]:
+        """What a tracker is told of the step that was just collected, by name."""
 
     def commit(self, checkpoint: Path, step: StepReport) -> None:
         """Take the checkpoint into the run directory and commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Where TRL writes a checkpoint before it is committed, and the one to go on from."""
+
+    scratch: Path
+    resume: Path | None = None
 
 
 @dataclass(slots=True)
@@ -84,13 +100,15 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
     def __init__(
         self,
         *,
-        hooks: LoopHooks,
+        hooks: LoopHooks | None,
         chat: ChatFormat,
         config: Config,
         progress: Progress,
+        world: World,
         **kwargs: Any,
     ) -> None:
         self._hooks = hooks
+        self._world = world
         self._chat = chat
         self._config = config
         self._progress = progress
@@ -103,38 +121,83 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
         self._buffered_inputs: list[dict[str, Any]] | None = None
         self.step_report = StepReport()
         super().__init__(rollout_func=_rollout, reward_funcs=_advantage, **kwargs)
-        if self.accelerator.num_processes != 1:
-            raise ModelError(
-                "spade-loop trains in one process for now: start it without a distributed launcher"
-            )
+        check_processes(self.accelerator, world, config)
 
     def collect(self) -> list[Sample]:
-        """Run the loop's iteration with the current weights; its samples, padded to the recipe's rows."""
-        iteration = int(self.state.global_step)
-        torch.manual_seed(_torch_seed(self._config.seed, iteration))
-        with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
-            training = model.training
-            model.eval()
-            tokenizer = self.processing_class
-            sampler = TransformersSampler(
-                model, tokenizer, self._chat, temperature=self._config.trainer.temperature
+        """Run the loop's step with the current weights: on the leader, with the others' help. This rank's rows."""
+        step = int(self.state.global_step)
+        torch.manual_seed(_torch_seed(self._config.seed, step))
+        batch = None
+        with self._sampling_model() as model:
+            local = TransformersSampler(
+                model,
+                self.processing_class,
+                self._chat,
+                temperature=self._config.trainer.temperature,
             )
-            samples = self._hooks.collect(sampler, iteration)
-            model.train(training)
-        rows = self._shape.total
-        self._samples = pad(samples, rows, int(tokenizer.pad_token_id))
-        check_batch(self._samples, rows)
-        live = sum(s.advantage != 0.0 for s in samples)
-        skipped = live < max(1.0, self._config.trainer.min_live_share * rows)
-        self.step_report = StepReport(rows=len(samples), live_rows=live, skipped=skipped)
+            if self._hooks is None:
+                follow(local, self._world)
+            else:
+                with leading(local, self._world) as sampler:
+                    batch = self._batch(self._hooks, self._hooks.collect(sampler, step))
+        samples, self.step_report = self._world.broadcast(batch)
+        self._samples = deal(samples, self._world.size)[self._world.rank]
         return self._samples
 
+    @contextmanager
+    def _sampling_model(self) -> Iterator[Any]:
+        """The model without wrappers, all of its weights at hand, in evaluation mode."""
+        gather = self.args.ds3_gather_for_generation
+        with (
+            unwrap_model_for_generation(self.model_wrapped, self.accelerator, gather) as model,
+            whole_weights(model, self.accelerator),
+        ):
+            training = model.training
+            model.eval()
+            yield model
+            model.train(training)
+
+    def _batch(
+        self, hooks: LoopHooks, samples: Sequence[Sample]
+    ) -> tuple[list[Sample], StepReport]:
+        """The rows of all ranks, and whether they are worth a step."""
+        for name, value in hooks.scalars().items():
+            self._metrics["train"][f"spade/{name}"].append(value)
+        trainer, planned = self._config.trainer, self._shape.total
+        rows, pad_id = self._shape.shared(self._world.size), int(self.processing_class.pad_token_id)
+        batch = spread(pad(samples, rows, pad_id, keep_all=trainer.beta > 0), planned)
+        check_batch(batch, rows)
+        live = sum(s.advantage != 0.0 for s in samples)
+        # DeepSpeed steps by itself and cannot be held back.
+        skipped = (
+            live < max(1.0, trainer.min_live_share * planned) and not self.is_deepspeed_enabled
+        )
+        return batch, StepReport(rows=len(samples), live_rows=live, skipped=skipped)
+
+    def commit(self, state: Any) -> None:
+        """Hand the checkpoint that was just written to the loop, while the other ranks wait."""
+        report, hooks = self.step_report, self._hooks
+        # Who answers has written its part of the checkpoint.
+        report.gaps = [gap for gaps in self._world.gather(report.gaps) for gap in gaps]
+        logs: Mapping[str, Any] = state.log_history[-1] if state.log_history else {}
+        report.loss, report.grad_norm = _finite(logs.get("loss")), _finite(logs.get("grad_norm"))
+        checkpoint = Path(self.args.output_dir) / f"checkpoint-{state.global_step}"
+
+        def take() -> None:
+            if hooks is not None:
+                hooks.commit(checkpoint, report)
+
+        agree(self._world, take)
+
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        self._rows = []  # what is scored in there is the reference model's, of which no grammar knows
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         if out["completion_ids"].shape[0] != len(self._samples):
             raise BatchError("TRL returned another number of rows than the loop gave it")
         device = out["advantages"].device
-        out["advantages"] = torch.tensor([s.advantage for s in self._samples], device=device)
+        out["advantages"] = token_advantages(self._samples, out["completion_ids"].shape[1]).to(
+            device
+        )
         out["row"] = torch.arange(len(self._samples), device=device)
         self._fresh = True
         return out
@@ -166,38 +229,20 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
         logits_to_keep: int,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        base = _base_model(self.accelerator.unwrap_model(model))
-        with _last_hidden_state(base) as captured:
+        if not self._rows:
+            return super()._get_per_token_logps_and_entropies(  # type: ignore[no-any-return]
+                model, input_ids, attention_mask, logits_to_keep, **kwargs
+            )
+        base = base_model(self.accelerator.unwrap_model(model))
+        with last_hidden_state(base) as captured:
             logps, entropies, aux = super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **kwargs
             )
         self._note_gap(logps.detach())
-        return self._renormalise(base, logps, captured[-1]), entropies, aux
-
-    def _renormalise(self, base: Any, logps: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-        """Replace the log-probability of each grammar choice by the one among what the grammar allowed."""
-        weight = base.get_output_embeddings().weight
-        first = hidden.shape[1] - logps.shape[1]
-        values, rows, columns = [], [], []
-        for b, row in enumerate(self._rows):
-            sample = self._samples[row]
-            offset = (
-                len(sample.prompt_ids) - 1
-            )  # the prompt but its first token is carried in the completion
-            for position, allowed in sample.completion.allowed.items():
-                column = offset + position
-                token = sample.completion.ids[position]
-                state = hidden[b, first + column - 1]
-                values.append(grammar_logprobs(state, weight, token, allowed, self.temperature))
-                rows.append(b)
-                columns.append(column)
-        if not values:
-            return logps
-        index = (
-            torch.tensor(rows, device=logps.device),
-            torch.tensor(columns, device=logps.device),
-        )
-        return logps.index_put(index, torch.stack(values).to(logps.dtype))
+        samples = [self._samples[row] for row in self._rows]
+        embedding = base.get_output_embeddings().weight
+        logps = renormalise(logps, captured[-1], embedding, samples, self.temperature)
+        return logps, entropies, aux
 
     def _note_gap(self, logps: torch.Tensor) -> None:
         """How far sampler and trainer disagree; both sides without the grammar's mask."""
@@ -239,24 +284,6 @@ def _torch_seed(seed: int, iteration: int) -> int:
     return (seed * 1_000_003 + iteration) % 2**63
 
 
-def _base_model(model: Any) -> Any:
-    """The Hugging Face model under LoRA, or the model itself."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
-
-
-@contextmanager
-def _last_hidden_state(base: Any) -> Iterator[list[torch.Tensor]]:
-    """Collects the backbone's last hidden state [B, T, H] of each forward pass inside the block."""
-    captured: list[torch.Tensor] = []
-    handle = base.base_model.register_forward_hook(
-        lambda _m, _i, out: captured.append(out.last_hidden_state)
-    )
-    try:
-        yield captured
-    finally:
-        handle.remove()
-
-
 class _Committer(TrainerCallback):
     """Skips the optimiser step of a batch without signal, and commits after each save."""
 
@@ -269,38 +296,35 @@ class _Committer(TrainerCallback):
             self.trainer.model.zero_grad(set_to_none=True)
 
     def on_save(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
-        """Hand the checkpoint that was just written to the loop."""
-        trainer = self.trainer
-        if trainer is None:
-            return
-        logs: Mapping[str, Any] = state.log_history[-1] if state.log_history else {}
-        trainer.step_report.loss = _finite(logs.get("loss"))
-        trainer.step_report.grad_norm = _finite(logs.get("grad_norm"))
-        checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        trainer._hooks.commit(checkpoint, trainer.step_report)
+        """Commit the iteration whose checkpoint was just written."""
+        del args
+        if self.trainer is not None:
+            self.trainer.commit(state)
 
 
 def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _grpo_config(config: Config, scratch: Path, *, on_cpu: bool) -> GRPOConfig:
+def _grpo_config(config: Config, scratch: Path, ranks: int, *, on_cpu: bool) -> GRPOConfig:
     shape = BatchShape.of(config)
-    trainer = config.trainer
+    trainer, rows = config.trainer, shape.shared(ranks)
     return GRPOConfig(
         output_dir=str(scratch),
         per_device_train_batch_size=shape.rows_per_step,
-        gradient_accumulation_steps=shape.total // shape.rows_per_step,
-        num_generations=shape.total,
-        max_steps=config.iterations,
+        gradient_accumulation_steps=rows // (shape.rows_per_step * ranks),
+        num_generations=rows,
+        max_steps=Schedule.of(config).steps,
         learning_rate=trainer.learning_rate,
         lr_scheduler_type="constant",
-        weight_decay=0.0,
+        weight_decay=trainer.weight_decay,
+        adam_beta1=trainer.adam_beta1,
+        adam_beta2=trainer.adam_beta2,
         max_grad_norm=trainer.max_grad_norm,
         temperature=trainer.temperature,
         loss_type="grpo",
         scale_rewards="none",
-        beta=0.0,
+        beta=trainer.beta * rows / shape.total,  # as `spread` does with advantages
         epsilon=trainer.epsilon,
         epsilon_high=trainer.epsilon_high,
         seed=config.seed,
@@ -312,23 +336,27 @@ def _grpo_config(config: Config, scratch: Path, *, on_cpu: bool) -> GRPOConfig:
         save_steps=1,
         logging_steps=1,
         logging_strategy="steps",
-        report_to="none",
+        report_to=list(trainer.report_to) or "none",
         disable_tqdm=True,
         ignore_data_skip=True,
         dataloader_pin_memory=False,
+        ddp_find_unused_parameters=False,  # there are none, and looking for them costs time
     )
 
 
 def train(
     policy: Policy,
-    hooks: LoopHooks,
+    hooks: LoopHooks | None,
     config: Config,
     *,
-    scratch: Path,
-    resume: Path | None,
+    checkpoints: Checkpoints,
     progress: Progress,
+    world: World,
 ) -> None:
-    """Run TRL's training loop to the recipe's last iteration. Every iteration calls `collect`, then `commit`."""
+    """Run TRL's training loop to the schedule's last step. Every step calls `collect`, then `commit`.
+
+    Every rank of `world` calls this with the same model, config and checkpoints; the leader alone has hooks.
+    """
     peft_config = None
     if config.policy.lora_rank > 0:
         from peft import LoraConfig
@@ -349,9 +377,10 @@ def train(
             chat=ChatFormat(policy.tokenizer),
             config=config,
             progress=progress,
+            world=world,
             model=policy.model,
-            args=_grpo_config(config, scratch, on_cpu=on_cpu),
-            train_dataset=Dataset.from_dict({"prompt": ["iteration"] * config.iterations}),
+            args=_grpo_config(config, checkpoints.scratch, world.size, on_cpu=on_cpu),
+            train_dataset=Dataset.from_dict({"prompt": ["step"] * Schedule.of(config).steps}),
             processing_class=policy.tokenizer,
             peft_config=peft_config,
             callbacks=[committer],
@@ -359,4 +388,5 @@ def train(
     # TRL's log describes advantages and padding rows; the run's own rows say what happened.
     trainer.remove_callback(PrinterCallback)
     committer.trainer = trainer
+    resume = checkpoints.resume
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))

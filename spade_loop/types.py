@@ -27,6 +27,8 @@ class Arm(StrEnum):
 
     PLAIN = "plain"
     HINTED = "hinted"
+    PLACEBO = "placebo"
+    """With a text in the hint's place that is as long and says nothing."""
 
 
 class StopReason(StrEnum):
@@ -62,8 +64,21 @@ class Completion:
     mask: tuple[int, ...]
     allowed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """For each position at which a grammar left a choice: the token ids it allowed."""
+    chosen: Mapping[int, float] = field(default_factory=dict)
+    """For the same positions: the log-probability of the token among what the grammar allowed."""
     stopped: bool = True
     """False when the token limit cut it."""
+
+    def drawn_logprobs(self) -> list[float]:
+        """Log-probability of each token as it was drawn: a grammar's choices among what it allowed; 0 where masked."""
+        return [
+            self.chosen.get(i, logprob) if self.mask[i] else 0.0
+            for i, logprob in enumerate(self.logprobs)
+        ]
+
+
+NOTHING = Completion((), (), ())
+"""What the policy said where it said nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,19 @@ class Outcome(StrEnum):
     """Validation found a fault."""
     DUPLICATE = "duplicate"
     """The memory holds one like it."""
+    SURPASSED = "surpassed"
+    """Sound and new, but another draw for the same design was kept."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the design could have been played."""
+        return self in (Outcome.ADMITTED, Outcome.SURPASSED)
+
+
+POLICY = "policy"
+"""Author of the designs that are trained on."""
+INITIAL = "initial"
+"""Author of proposals from the model before training: exploration, played and never trained on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,16 +149,30 @@ class Candidate:
     document_license: str
     prompt_ids: tuple[int, ...]
     completion: Completion
+    """Empty when another designer wrote the reply."""
     reply: str
-    initial: bool = False
-    """Proposed by the initial designer (exploration): played, never trained on."""
+    author: str = POLICY
+    """Which designer: `POLICY`, `INITIAL`, or the name of another."""
+    slot: int = 0
+    """Which of the iteration's designs this is an attempt at."""
+    draw: int = 0
+    """Which of the replies drawn for it."""
+    attempt: int = 0
+    """0 for the first reply, n for the n-th repair of it."""
     spec: SynthEnvSpec | None = None
+    title: str = ""
+    """What its author calls it; empty when the reply could not be read."""
     cell: str = ""
     """What kind of design it is, for the exploration bonus: family or skill."""
     outcome: Outcome = Outcome.UNPARSED
     reasons: tuple[str, ...] = ()
     """Reason codes of validation, or of the memory, or what was wrong with the reply."""
     detail: str = ""
+
+    @property
+    def trained(self) -> bool:
+        """Whether the policy wrote it, and so may be trained on it."""
+        return self.author == POLICY and bool(self.completion.ids)
 
     def settled(self, outcome: Outcome, *reasons: str, detail: str = "") -> Candidate:
         """This attempt with its outcome."""
@@ -148,6 +190,8 @@ class Sample:
     reward: float
     advantage: float
     """Already centred within its group and weighted for its role."""
+    weights: tuple[float, ...] = ()
+    """Importance weight of each token of the completion; empty when the policy that sampled it is trained on it."""
 
     @property
     def trained_tokens(self) -> int:

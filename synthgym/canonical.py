@@ -8,10 +8,12 @@ come back as floats. Keys go by code points; by UTF-16 units, as in RFC 8785, AS
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
+
+_Value = TypeVar("_Value")
 
 
 class _FloatError(Exception):
@@ -59,6 +61,24 @@ def is_canonical(data: bytes) -> bool:
         return canonical_json(msgspec.json.decode(data)) == data
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return False
+
+
+def canonical_reader(kind: type[_Value]) -> Callable[[bytes], _Value | None]:
+    """Return a function that reads canonical bytes of one type, a `msgspec.Struct` for example.
+
+    What it returns is the value whose canonical bytes those are: no key comes twice, nothing is of another type
+    or beyond its range. None means nothing: bytes with a large number may be canonical all the same.
+    """
+    decoder = msgspec.json.Decoder(kind, float_hook=_float)
+
+    def read(data: bytes) -> _Value | None:
+        try:
+            value = decoder.decode(data)
+            return value if _ENCODER.encode(value) == data else None
+        except (_FloatError, msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+            return None
+
+    return read
 
 
 def canonical_text(text: str) -> bytes:

@@ -20,6 +20,9 @@ To add one: derive it from the nearest class above and from the standard class i
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 import gymnasium.error
 
 
@@ -72,3 +75,9 @@ class ResetNeeded(SynthGymError, gymnasium.error.ResetNeeded):
 
 class MissingExtraError(SynthGymError, ImportError):
     """An optional dependency is not installed; the message says what to install."""
+
+
+def did_you_mean(wanted: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the nearest known name, or nothing when none is near."""
+    near = difflib.get_close_matches(wanted, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -7,12 +7,11 @@ sha256:<64 hex digits>                     the digest itself
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from synthgym.errors import InvalidIdError
+from synthgym.errors import did_you_mean as did_you_mean
 
 NAMESPACE = "synthgym"
 _NAME = r"[A-Z][A-Za-z0-9]{0,63}"
@@ -84,9 +83,3 @@ def parse_pinned_id(text: str) -> tuple[str, str] | None:
     """(slug, 12 hex digits) of a pinned id, or None when `text` is not one."""
     match = _PINNED_ID.fullmatch(text)
     return None if match is None else (match["slug"], match["prefix"])
-
-
-def did_you_mean(wanted: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known name, or nothing when none is near."""
-    near = difflib.get_close_matches(wanted, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""

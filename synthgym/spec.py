@@ -17,7 +17,7 @@ from synthgym.contract import BASE, CONTRACT_VERSION, MAX_TURNS, MIN_TURNS, max_
 from synthgym.errors import ConfigError, SnapshotError
 from synthgym.ids import EnvId, check_digest, is_name, pinned_id
 
-_DIGEST_DOMAIN: Final = b"synthgym-env-v1\0"
+DIGEST_DOMAIN: Final = b"synthgym-env-v1\0"
 _MAX_INT: Final = 2**53 - 1
 _MAX_DEPTH: Final = 32
 _RECORD_TYPES: Final[Mapping[str, type]] = {
@@ -160,7 +160,7 @@ class EnvRecord:
         # "source" is the last of the keys; written apart, a large text is gone through once.
         rest = canonical_json(self.to_json())
         source = canonical_text(self.source)
-        return sha256_digest(_DIGEST_DOMAIN + rest[:-1] + b',"source":' + source + b"}")
+        return sha256_digest(DIGEST_DOMAIN + rest[:-1] + b',"source":' + source + b"}")
 
     def to_json(self) -> dict[str, Any]:
         """JSON object of every field but `source`, which is stored as a file of its own."""

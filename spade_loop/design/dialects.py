@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Protocol
+from typing import Literal, Protocol
 
 from spade_loop.completers import JsonSchema
 from spade_loop.config import DesignerConfig
+from spade_loop.design.assignments import Assignment, Exhibit
 from spade_loop.errors import ConfigError
 from spade_loop.families import (
     Family,
@@ -27,35 +28,13 @@ from spade_loop.families import (
 from spade_loop.parsing import apply_edits, last_code_block, parse_edits, strip_thinking
 from spade_loop.prompts import Prompt, load_prompt
 from spade_loop.types import JsonRow, Message
-from synthgym.spec import SynthEnvSpec
+from synthgym.contract import TOOL_SKILLS
 
 _CLASS = re.compile(r"^class[ \t]+(\w*Env)\b", re.MULTILINE)
 FAMILY_LICENSE = "Apache-2.0"
 """Of the families' sources, which are part of this package."""
 _EXEMPLAR_CHARS = 600
 """An exemplar is shown by its rules, cut to this length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exhibit:
-    """A held environment as the designer is shown it."""
-
-    spec: SynthEnvSpec
-    win_rate: float | None
-    regret: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """What one design is to be about."""
-
-    skill: str
-    document_id: str
-    document_license: str
-    excerpt: str
-    exemplars: tuple[Exhibit, ...] = ()
-    warnings: tuple[Exhibit, ...] = ()
-    parent: Exhibit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +75,23 @@ class ProgramDialect:
 
     name = "program"
 
-    def __init__(self) -> None:
-        example = resources.files("spade_loop.prompts").joinpath("worked_example.txt")
-        self._example = example.read_text("utf-8").strip()
-        self.prompt = load_prompt("designer_program").covering(self._example)
+    def __init__(self, task: Literal["game", "tools"] = "game") -> None:
+        self._tools = tools = task == "tools"
+        names = ["worked_example_tools"] if tools else ["worked_example", "worked_example_2"]
+        self._examples = [_example(name) for name in names]
+        prompt = load_prompt("designer_tools" if tools else "designer_program")
+        self.prompt = prompt.covering("\n".join(self._examples))
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:
         """Contract, worked example, document, memory."""
         return self.prompt.render(
             skill=assignment.skill,
-            document=assignment.excerpt,
-            example=self._example,
+            document=assignment.grounding if self._tools else assignment.excerpt,
+            example=self._examples[0],
+            second_example=self._examples[-1],
             exemplars=_rules(assignment.exemplars),
-            warnings=_warnings(assignment.warnings),
+            warnings=_warnings(assignment),
+            task=assignment.task,
         )
 
     def schema(self, assignment: Assignment) -> JsonSchema | None:
@@ -128,7 +111,8 @@ class EditDialect:
     name = "edit"
 
     def __init__(self) -> None:
-        self.prompt = load_prompt("designer_edit")
+        self._example = _example("worked_example")
+        self.prompt = load_prompt("designer_edit").covering(self._example)
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:
         """Parent with its record, document, memory."""
@@ -136,10 +120,11 @@ class EditDialect:
         return self.prompt.render(
             skill=assignment.skill,
             document=assignment.excerpt,
+            example=self._example,
             parent=parent.spec.record.source.strip(),
             record=_record(parent),
             exemplars=_rules(assignment.exemplars),
-            warnings=_warnings(assignment.warnings),
+            warnings=_warnings(assignment),
         )
 
     def schema(self, assignment: Assignment) -> JsonSchema | None:
@@ -197,16 +182,23 @@ class BlueprintDialect:
         )
 
     def _offered(self, skill: str) -> tuple[Family, ...]:
-        return tuple(f for f in self._families if f.skill == skill) or self._families
+        kind = [f for f in self._families if f.has_tools == (skill in TOOL_SKILLS)]
+        return tuple(f for f in kind if f.skill == skill) or tuple(kind) or self._families
 
 
 def make_dialect(config: DesignerConfig) -> Dialect:
     """The dialect that a recipe names."""
     if config.dialect == "program":
-        return ProgramDialect()
+        return ProgramDialect(config.task)
     if config.dialect == "edit":
         return EditDialect()
     return BlueprintDialect(load_families(config.families or None))
+
+
+def _example(name: str) -> str:
+    """A complete environment that a prompt shows."""
+    file = resources.files("spade_loop.prompts").joinpath(f"{name}.txt")
+    return file.read_text("utf-8").strip()
 
 
 def _parent(assignment: Assignment) -> Exhibit:
@@ -243,9 +235,23 @@ def _rules(exhibits: Sequence[Exhibit]) -> str:
     return "\n".join(lines) or "- none that was measured yet"
 
 
-def _warnings(exhibits: Sequence[Exhibit]) -> str:
-    lines = [f"- {_verdict(e)}: {e.spec.title or e.spec.name}" for e in exhibits]
-    return "\n".join(["Mistakes to avoid:", *lines]) if lines else ""
+def _warnings(assignment: Assignment) -> str:
+    """What not to write: what turned out too easy or too hard, what is there already, what was refused of late."""
+    parts = (
+        (
+            "Mistakes to avoid:",
+            [f"- {_verdict(e)}: {e.spec.title or e.spec.name}" for e in assignment.warnings],
+        ),
+        (
+            "Already there, and near to this document:",
+            [f"- {e.spec.title or e.spec.name}" for e in assignment.near_misses],
+        ),
+        (
+            "Refused of late:",
+            [f"- {r.title or 'a reply'}: {', '.join(r.reasons)}" for r in assignment.rejections],
+        ),
+    )
+    return "\n".join(line for title, lines in parts if lines for line in (title, *lines))
 
 
 def _verdict(exhibit: Exhibit) -> str:

@@ -4,7 +4,8 @@ A blueprint is a small JSON object, `{"family": ..., <parameters>}`. It is rende
 one top-level literal `PARAMS = {...}` of `env.py` is replaced, the rest of the text stays, byte for byte.
 
 To add a family: a folder `<name>/` with `env.py` (a complete environment whose `PARAMS` default is legal) and
-`schema.json` (an object of enums, booleans and bounded integers, all required, `x-skill` one of the contract's skills).
+`schema.json` (an object of enums, booleans and bounded integers, all required, `x-skill` one of the contract's skills:
+of `TOOL_SKILLS` when the class is a `ToolEnv`).
 The folder is then found by itself; `tests/spade_loop/test_families.py` says what else must hold.
 """
 
@@ -21,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from spade_loop.errors import BlueprintError, ConfigError
-from synthgym.contract import SKILLS
+from synthgym.contract import SKILLS, TOOL_SKILLS
 from synthgym.ids import did_you_mean
 
 _ROOT: Final = Path(__file__).resolve().parent
@@ -46,7 +47,12 @@ class Family:
     schema: Mapping[str, Any]
     """JSON schema of the parameters, without the key `family`."""
     skill: str
-    """The skill that it exercises, one of `synthgym.contract.SKILLS`."""
+    """The skill that it exercises, one of `synthgym.contract.SKILLS`, or of `TOOL_SKILLS` for a `ToolEnv`."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether its environments are acted in by tool calls, not by commands."""
+        return self.skill in TOOL_SKILLS
 
     def choices(self) -> Mapping[str, tuple[Any, ...]]:
         """Every legal value of every parameter, in the order of the schema."""
@@ -165,8 +171,9 @@ def _check_schema(name: str, schema: dict[str, Any]) -> None:
         raise ConfigError(f"{where}: `required` must list every property, in the same order")
     if _FAMILY in properties:
         raise ConfigError(f"{where}: the key {_FAMILY!r} is added by the designer's schema")
-    if schema.get("x-skill") not in SKILLS:
-        raise ConfigError(f"{where}: x-skill must be one of {', '.join(SKILLS)}")
+    if schema.get("x-skill") not in (*SKILLS, *TOOL_SKILLS):
+        known = ", ".join((*SKILLS, *TOOL_SKILLS))
+        raise ConfigError(f"{where}: x-skill must be one of {known}, got {schema.get('x-skill')!r}")
     for field, described in properties.items():
         if not _values(described):
             raise ConfigError(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spade_loop.report.formats import count, percent, plus_minus
 from spade_loop.report.reading import MetricsRow, Run
+from spade_loop.schedule import Schedule
+from spade_loop.timing import GENERATE, UPDATE
 from spade_loop.types import Outcome
 
 NO_CLAIM = (
@@ -17,12 +19,13 @@ LOST = (
     (Outcome.UNPARSED, "could not be read"),
     (Outcome.REFUSED, "failed validation"),
     (Outcome.DUPLICATE, "resembled one that was held"),
+    (Outcome.SURPASSED, "gave way to another draw"),
 )
 
 
 def headline(run: Run) -> tuple[str, ...]:
     """Sentences about the run, most important first."""
-    planned = count(run.config.iterations, "iteration")
+    planned = count(Schedule.of(run.config).steps, "iteration")
     if not run.done:
         return (
             f"No iteration is complete yet. The run plans {planned}; this page fills as they are committed.",
@@ -33,6 +36,7 @@ def headline(run: Run) -> tuple[str, ...]:
         rates_sentence(run.metrics),
         parsing_sentence(run.metrics),
         regret_sentence(run.metrics),
+        time_sentence(run.parts),
         *cautions(run),
         NO_CLAIM,
     ]
@@ -93,6 +97,18 @@ def regret_sentence(metrics: Sequence[MetricsRow]) -> str:
     if abs(mean) < 2 * error:
         return f"{text} (one standard error): within two of them from zero, so it may be noise."
     return f"{text} (one standard error): more than two of them from zero."
+
+
+def time_sentence(parts: Mapping[str, float]) -> str:
+    """What the time went into; nothing when it was not noted."""
+    total = sum(parts.values())
+    if total <= 0:
+        return ""
+    sampling, update = parts.get(GENERATE, 0.0), parts.get(UPDATE, 0.0)
+    return (
+        f"Of the time {percent(sampling / total)} went into sampling, {percent(update / total)} into the update, and "
+        f"{(total - sampling - update) / total:.1%} into environments, validation and bookkeeping."
+    )
 
 
 def cautions(run: Run) -> list[str]:

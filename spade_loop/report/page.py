@@ -36,6 +36,7 @@ MEANINGS = {
     Outcome.UNPARSED: "the reply held no environment that could be read",
     Outcome.REFUSED: "validation found a fault",
     Outcome.DUPLICATE: "the memory holds one like it",
+    Outcome.SURPASSED: "another draw for the same design was kept",
 }
 
 

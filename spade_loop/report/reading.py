@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,8 @@ class DesignRow(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     skill: str = ""
     document: str = ""
-    initial: bool = False
+    designer: str = ""
+    attempt: int = 0
     outcome: str = ""
     reasons: tuple[str, ...] = ()
     detail: str = ""
@@ -149,6 +151,7 @@ class TimingRow(msgspec.Struct, frozen=True, kw_only=True):
 
     iteration: int
     seconds: float | None = None
+    parts: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -165,6 +168,8 @@ class Run:
     designs: tuple[DesignRow, ...]
     seconds: dict[int, float | None]
     """Wall time by iteration."""
+    parts: dict[str, float]
+    """Wall time of all iterations, by what it went into."""
 
     @property
     def done(self) -> int:
@@ -186,12 +191,17 @@ def read_run(path: Path) -> Run:
             f"{path} is not a run directory: it has no config.json; give the --out directory of a `spade-loop run`"
         )
     metrics = {row.iteration: row for row in rows(path / "metrics.jsonl", MetricsRow)}
+    timings = tuple(rows(path / "timings.jsonl", TimingRow))
+    parts: Counter[str] = Counter()
+    for timing in timings:
+        parts.update(timing.parts)
     return Run(
         path=path,
         config=RunDirectory(path).config(),
         metrics=tuple(metrics[i] for i in sorted(metrics)),
         designs=tuple(rows(path / "designs.jsonl", DesignRow)),
-        seconds={t.iteration: t.seconds for t in rows(path / "timings.jsonl", TimingRow)},
+        seconds={t.iteration: t.seconds for t in timings},
+        parts=dict(parts),
     )
 
 

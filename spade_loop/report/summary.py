@@ -12,6 +12,7 @@ from rich.text import Text
 from spade_loop.report.formats import decimal, percent, plus_minus, visible
 from spade_loop.report.headline import designs_sentence, outcomes
 from spade_loop.report.reading import MetricsRow, RoleNumbers, read_run
+from spade_loop.schedule import Schedule
 from spade_loop.types import Role
 
 MAX_ROWS = 30
@@ -32,7 +33,7 @@ COLUMNS = (
 def print_summary(run_directory: Path, console: Console) -> None:
     """Print a run's iterations, one a line, from its files. `RunStateError` when it is no run directory."""
     run = read_run(run_directory)
-    name, planned = visible(run.config.name), run.config.iterations
+    name, planned = visible(run.config.name), Schedule.of(run.config).steps
     if not run.done:
         console.print(Text(f"{name}: none of {planned} iterations is complete yet"), soft_wrap=True)
         return

@@ -89,12 +89,21 @@ class _Tokens(NamedTuple):
 @lru_cache(maxsize=TEXTS)
 def tokens_of(text: str) -> _Tokens:
     """What can fill a blank, of one text."""
-    parts = [_tokens_in(part) for part in sentences_of(text)]
+    names: list[str] = []
+    pairs: list[str] = []
+    numbers: list[str] = []
+    ranges: list[tuple[int, int]] = []
+    for part in sentences_of(text):
+        tokens = _tokens_in(part)
+        names += tokens.names
+        pairs += tokens.pairs
+        numbers += tokens.numbers
+        ranges += tokens.ranges
     return _Tokens(
-        tuple(dict.fromkeys(name for part in parts for name in part.names)),
-        tuple(dict.fromkeys(name for part in parts for name in part.pairs)),
-        tuple(islice(dict.fromkeys(number for part in parts for number in part.numbers), 200)),
-        tuple(islice((ends for part in parts for ends in part.ranges), 20)),
+        tuple(dict.fromkeys(names)),
+        tuple(dict.fromkeys(pairs)),
+        tuple(dict.fromkeys(numbers))[:200],
+        tuple(ranges[:20]),
     )
 
 

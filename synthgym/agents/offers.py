@@ -44,6 +44,8 @@ _INTRODUCTION: Final = re.compile(
     r"|\b(?:(?:one|any|either) of|either)\b(?!(?: [a-z]{1,12}){0,3} ?:\s)"
     r"|\b(?:are|include)\b(?= )"
 )
+_INTRODUCING: Final = (":", "one of", "any of", "either", "are ", "include ")
+"""What `_INTRODUCTION` needs one of; many lines have none."""
 _SAY: Final = re.compile(r"\b(?:[Ss]ay|[Tt]ype|[Rr]eply|[Aa]nswer|[Ee]nter|[Ss]end)(?: with)? ")
 _COUNTER: Final = re.compile(r"\s*\d+\s*(?:of|/|left|so far|[.;,]?\s*$)")
 """What follows `Moves:` when it is not a list."""
@@ -106,7 +108,11 @@ def offers_of(text: str) -> Offers:
         listed += line.listed
         if line.opens:
             listed += _block(lines[number + 1 :])
-    items = listed or [item for line in read for item in line.others]
+    items = listed
+    if not listed:
+        items = []
+        for line in read:
+            items += line.others
     labels = any(item.label for item in items) and bool(_BY_LABEL.search(text))
     return Offers(_commands(items, labels=labels), bool(listed))
 
@@ -152,6 +158,8 @@ def _read(line: str) -> _Line:
 def _introductions(line: str) -> Iterator[int]:
     """Where words end that announce commands."""
     lower = lower_of(line)
+    if not any(mark in lower for mark in _INTRODUCING):
+        return
     for match in islice(_INTRODUCTION.finditer(lower), 40):
         before = lower[max(0, match.start() - 50) : match.start()].split()[-4:]
         if match[0] == ":":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 from synthgym.agents.filling import tokens_of
@@ -49,34 +49,43 @@ class Pieces(NamedTuple):
     """Pieces of one text, by kind, in the order of `KINDS`."""
 
     kinds: tuple[tuple[str, ...], ...]
+    cumulative: tuple[int, ...]
+    """The weight of each kind of which there is a piece, added up; of all kinds when there are none at all."""
 
     def draw_kind(self, rng: random.Random) -> int:
-        """Which kind to copy, by weight: one of which there is a piece, unless there are none at all."""
-        weights = [weight if kind else 0 for kind, weight in zip(self.kinds, _WEIGHTS, strict=True)]
-        return rng.choices(range(len(weights)), weights if any(weights) else _WEIGHTS)[0]
+        """Which kind to copy, by weight."""
+        return rng.choices(range(len(KINDS)), cum_weights=self.cumulative)[0]
 
 
 @lru_cache(maxsize=TEXTS)
 def pieces_of(text: str) -> Pieces:
     """What can be copied from a text."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    lines = [line for line in map(str.strip, text.split("\n")) if line]
     parts = [part for part in sentences_of(text) if part.strip()]
-    clauses = [_clauses(part) for part in parts]
-    told = [clause for found in clauses for clause in found.told]
+    told: list[str] = []
+    quoted: list[str] = []
+    tails: list[str] = []
+    for part in parts:
+        clauses = _clauses(part)
+        told += clauses.told
+        quoted += clauses.quoted
+        tails += clauses.tails
     tokens = tokens_of(text)
     kinds = (
         told,
         [clause.split()[0].strip(MARKS) for clause in told],
         [clause.split()[-1] for clause in told],
-        [quote for found in clauses for quote in found.quoted][:40],
-        [clause for found in clauses for clause in found.tails][:40],
+        quoted[:40],
+        tails[:40],
         tokens.numbers,
         tokens.names or tokens.pairs,
         [part.strip(MARKS) for part in parts[-1:]],
         lines[:60],
         [text.strip()],
     )
-    return Pieces(tuple(tuple(filter(None, kind)) for kind in kinds))
+    found = tuple([tuple(filter(None, kind)) for kind in kinds])
+    weights = [weight if kind else 0 for kind, weight in zip(found, _WEIGHTS, strict=True)]
+    return Pieces(found, tuple(accumulate(weights if any(weights) else _WEIGHTS)))
 
 
 class _Clauses(NamedTuple):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import cycle, islice
-from typing import Final
+from typing import Final, TypeVar
 
 from synthgym.agents.filling import blanks, fill
 from synthgym.agents.offers import offers_of
 from synthgym.agents.pieces import pieces_of
-from synthgym.agents.text import within, words_of
+from synthgym.agents.text import LINES, within, words_of
 
 Agent = Callable[[str], str | None]
 """From the last observation to the next action; None when it has nothing more to say."""
 
+_T = TypeVar("_T")
 _TEXTS: Final = 8
 """Observations that tokens are taken from: the first and the newest."""
 _MAX_PIECE: Final = 40
@@ -61,11 +63,11 @@ def null() -> Script:
 
 def random_words(seed: int) -> Agent:
     """One to three words a turn, of the words of the current observation and the digits 0 to 9."""
-    rng = _stream("random words", seed)
+    choose = _chooser(_stream("random words", seed))
 
     def act(observation: str) -> str:
         words = words_of(within(observation))
-        return " ".join([rng.choice(words) for _ in range(1 + rng.randrange(3))])
+        return " ".join([choose(words) for _ in range(choose((1, 2, 3)))])
 
     return act
 
@@ -76,11 +78,12 @@ def scraping(seed: int) -> Agent:
     When an observation offers nothing, what was offered before counts.
     """
     rng = _stream("scraping", seed)
+    choose = _chooser(rng)
     notes = _Notes()
 
     def act(observation: str) -> str:
         notes.read(observation)
-        command = rng.choice(notes.commands) if notes.commands else ""
+        command = choose(notes.commands) if notes.commands else ""
         return fill(command, rng, notes.texts)
 
     return act
@@ -93,6 +96,7 @@ def copying(seed: int) -> Agent:
     kind of piece, bare or framed, as long as there is one: where copying wins, one way of it wins.
     """
     rng = _stream("copying", seed)
+    choose = _chooser(rng)
     notes = _Notes()
     loyal, bare = rng.random() < 0.5, rng.random() < 0.5
     favourite = pieces_of("").draw_kind(rng)
@@ -101,11 +105,11 @@ def copying(seed: int) -> Agent:
         notes.read(observation)
         pieces = pieces_of(within(observation))
         kind = favourite if loyal and pieces.kinds[favourite] else pieces.draw_kind(rng)
-        piece = rng.choice(pieces.kinds[kind] or ("",))
-        frames = [command for command in notes.commands if " " in command or blanks(command)]
+        piece = choose(pieces.kinds[kind] or ("",))
+        frames = _frames(notes.commands)
         if not frames or len(piece) > _MAX_PIECE or (bare if loyal else rng.random() < 0.5):
             return piece
-        return _framed(rng.choice(frames), piece, rng, notes.texts)
+        return _framed(choose(frames), piece, rng, notes.texts)
 
     return act
 
@@ -134,6 +138,27 @@ class _Notes:
 def _stream(name: str, seed: int) -> random.Random:
     """A stream of its own: an environment seeded with the same number must not draw the same."""
     return random.Random(f"{name} {seed}")
+
+
+def _chooser(rng: random.Random) -> Callable[[Sequence[_T]], _T]:
+    """`rng.choice` for what is not empty: the same draws in a third of the time."""
+    bits = rng.getrandbits
+
+    def choose(items: Sequence[_T]) -> _T:
+        size = len(items)
+        width = size.bit_length()
+        drawn = bits(width)
+        while drawn >= size:
+            drawn = bits(width)
+        return items[drawn]
+
+    return choose
+
+
+@lru_cache(maxsize=LINES)
+def _frames(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The commands that a piece can be put into."""
+    return tuple([command for command in commands if " " in command or blanks(command)])
 
 
 def _framed(command: str, piece: str, rng: random.Random, texts: Sequence[str]) -> str:

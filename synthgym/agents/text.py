@@ -47,7 +47,10 @@ def within(observation: str) -> str:
 @lru_cache(maxsize=TEXTS)
 def words_of(text: str) -> Sequence[str]:
     """Every word, and the digits."""
-    return (*(word for part in sentences_of(text) for word in _words(part)), *_DIGITS)
+    found: list[str] = []
+    for part in sentences_of(text):
+        found += _words(part)
+    return (*found, *_DIGITS)
 
 
 @lru_cache(maxsize=LINES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import msgspec
 
 from synthgym.cli.output import print_json, print_table, print_text
 from synthgym.errors import SandboxError
@@ -19,7 +19,7 @@ def run(require: str | None, *, as_json: bool) -> str | None:
     known_level(require)
     report = isolation()
     if as_json:
-        print_json(asdict(report))
+        print_json(msgspec.to_builtins(report))
     else:
         print_text(f"isolation: {report.level}\n")
         rows = [(layer.name, "on" if layer.ok else "off", layer.detail) for layer in report.layers]

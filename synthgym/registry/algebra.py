@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from synthgym.errors import ConfigError, SnapshotError
+from synthgym.errors import ConfigError, IntegrityError, SnapshotError
 from synthgym.memory.fingerprint import ast_hash, parse_source
 from synthgym.registry.core import Parent, check_name, check_version
 from synthgym.registry.layout import shard_count
@@ -46,22 +46,15 @@ class Difference:
 
 def diff(old: Snapshot, new: Snapshot, *, notes: bool = True) -> Difference:
     """Compare two snapshots by content; without `notes`, ids and contents alone, and nothing but indexes is read."""
-    before, after = set(old.digests()), set(new.digests())
-    common = before & after
-    kept = {entry.digest: entry for entry in old if entry.digest in common}
-    renamed = [
-        (kept[entry.digest], entry)
-        for entry in new
-        if entry.digest in kept and entry.alias != kept[entry.digest].alias
-    ]
+    before, after = old.aliases(), new.aliases()
+    gone, come = _only_in(old, before, after), _only_in(new, after, before)
     changed: list[Entry] = []
     if notes and old.core.notes_root != new.core.notes_root:
-        moved = {entry.digest for _, entry in renamed}
-        changed = [e for e in _other_notes(old, new, common) if e.digest not in moved]
+        changed = [e for e in _other_notes(old, new) if e.digest not in come]
     return Difference(
-        added=tuple(entry for entry in new if entry.digest not in before) if after - before else (),
-        removed=tuple(e for e in old if e.digest not in after) if before - after else (),
-        renamed=tuple(renamed),
+        added=tuple(entry for digest, entry in come.items() if digest not in gone),
+        removed=tuple(entry for digest, entry in gone.items() if digest not in come),
+        renamed=tuple((gone[d], entry) for d, entry in come.items() if d in gone),
         noted=tuple(sorted(changed, key=lambda entry: entry.alias)),
     )
 
@@ -247,14 +240,21 @@ def _aliases(snapshots: Sequence[Snapshot], on_conflict: str) -> dict[str, tuple
     return chosen
 
 
-def _other_notes(old: Snapshot, new: Snapshot, common: set[str]) -> Iterator[Entry]:
+def _only_in(snapshot: Snapshot, aliases: list[str], others: list[str]) -> dict[str, Entry]:
+    """Entries whose alias is none of the others, by digest, in the order of the snapshot."""
+    known = set(others)
+    places = [place for place, alias in enumerate(aliases) if alias not in known]
+    found = list(snapshot.entries_at(places))
+    if [entry.alias_text for entry in found] != [aliases[place] for place in places]:
+        raise IntegrityError(f"{snapshot.path} has changed while it was read: compare it again")
+    return {entry.digest: entry for entry in found}
+
+
+def _other_notes(old: Snapshot, new: Snapshot) -> Iterator[Entry]:
+    """Entries of the new one that the old one has with other notes."""
     count = max(shard_count(len(old)), shard_count(len(new)))
     for shard in range(count):
-        before = {
-            item.entry.digest: item.notes
-            for item in old.packed(shard, count)
-            if item.entry.digest in common
-        }
+        before = {item.entry.digest: item.notes for item in old.packed(shard, count)}
         for item in new.packed(shard, count):
             if item.entry.digest in before and item.notes != before[item.entry.digest]:
                 yield item.entry

@@ -134,16 +134,14 @@ class Core:
 def env_root(digests: Iterable[str]) -> str:
     """Root over digests that come sorted."""
     root = MerkleRoot()
-    for digest in digests:
-        root.add(bytes.fromhex(digest.removeprefix("sha256:")))
+    root.extend(bytes.fromhex(digest.removeprefix("sha256:")) for digest in digests)
     return root.digest()
 
 
 def alias_root(aliases: Iterable[tuple[str, int, str]]) -> str:
     """Root over (name, version, digest) that come sorted."""
     root = MerkleRoot()
-    for name, version, digest in aliases:
-        root.add(f'["{name}",{version},"{digest}"]'.encode())  # canonical JSON
+    root.extend(f'["{name}",{version},"{digest}"]'.encode() for name, version, digest in aliases)
     return root.digest()
 
 

@@ -67,6 +67,14 @@ class FolderReader:
         """Every digest, sorted."""
         return sorted(self._by_digest)
 
+    def aliases(self) -> list[str]:
+        """`alias_text` of every entry, in the order of `entries()`."""
+        return [entry.alias_text for entry in self._manifest.entries]
+
+    def lists(self, entries: Sequence[Entry]) -> bool:
+        """Whether the manifest has these entries, in this order."""
+        return tuple(entries) == self._manifest.entries
+
     def rows(self, places: list[int]) -> Iterator[Entry]:
         """Iterate over the entries at ascending places of `entries()`."""
         return (self._manifest.entries[place] for place in places)

@@ -41,6 +41,8 @@ FORMAT: Final = "synthgym.snapshot/1"
 READER: Final = 1
 """The newest `min_reader` that this version reads."""
 MAX_DIMENSION: Final = 8192
+MAX_VERSION: Final = 999_999
+"""Of an environment; its id has six digits for it."""
 _KEYS: Final = frozenset(
     {"format", "min_reader", "critical", "core", "digest", "layout", "entries", "files"}
     | {"embedders", "manifest_sha256"}
@@ -66,7 +68,7 @@ class Entry:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not is_name(self.name):
             raise SnapshotError(f"{self.name!r} cannot be the name of an environment")
-        if not is_int(self.version) or not 0 <= self.version < 1_000_000:
+        if not is_int(self.version) or not 0 <= self.version <= MAX_VERSION:
             raise SnapshotError(f"{self.name} has version {self.version!r}")
         if not is_int(self.max_turns) or not MIN_TURNS <= self.max_turns <= MAX_TURNS:
             raise SnapshotError(f"{self.name} has max_turns {self.max_turns!r}")
@@ -90,6 +92,11 @@ class Entry:
     def alias(self) -> tuple[str, int, str]:
         """(name, version, digest): what the alias root covers."""
         return self.name, self.version, self.digest
+
+    @property
+    def alias_text(self) -> str:
+        """The same as one text, with spaces between: none of them has any."""
+        return f"{self.name} {self.version} {self.digest}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that stands in the manifest."""
@@ -220,6 +227,9 @@ class Manifest:
 
 def check_unique(entries: tuple[Entry, ...] | list[Entry]) -> None:
     """Raise `SnapshotError` when an id or a digest comes twice, or two names differ in case only."""
+    ids_found = {entry.env_id.casefold() for entry in entries}
+    if len(ids_found) == len(entries) == len({entry.digest for entry in entries}):
+        return
     ids: dict[str, str] = {}
     digests: dict[str, str] = {}
     for entry in entries:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from synthgym.errors import ConfigError, SnapshotError
@@ -52,9 +51,10 @@ NOTE_CAPS: Final = {
     REPORT: 1024 * 1024,
 }
 """Largest payload in bytes of each kind."""
-_DEPTH: Final = MAX_DEPTH - 4
+DEPTH: Final = MAX_DEPTH - 4
 """Notes stand inside other objects in the folder layout."""
-_UNKNOWN: Final = Provenance()
+UNKNOWN: Final = Provenance()
+"""What is not written: nothing is known."""
 _ABOUT_KEYS: Final = frozenset(
     {"title", "skills", "license", "contract_version", "limits", "report_digest"}
 )
@@ -79,17 +79,17 @@ def notes_of(spec: SynthEnvSpec, report: JsonObject | None = None) -> dict[str, 
         report_digest = spec.report_digest
         if report is not None:
             notes[REPORT] = canonical_json(report)
-            check_depth(notes[REPORT], report, REPORT, _DEPTH)
+            check_depth(notes[REPORT], report, REPORT, DEPTH)
             report_digest = sha256_digest(notes[REPORT])
         notes[ABOUT] = canonical_json(_about(spec, report_digest))
-        if spec.provenance != _UNKNOWN:
+        if spec.provenance != UNKNOWN:
             notes[PROVENANCE] = canonical_json(fields_of(spec.provenance))
-            check_depth(notes[PROVENANCE], spec.provenance.parameters, PROVENANCE, _DEPTH - 1)
+            check_depth(notes[PROVENANCE], spec.provenance.parameters, PROVENANCE, DEPTH - 1)
         if spec.hint is not None:
             notes[HINT] = canonical_json({"text": spec.hint})
         if spec.metrics:
             notes[METRICS] = canonical_json(spec.metrics)
-            check_depth(notes[METRICS], spec.metrics, METRICS, _DEPTH)
+            check_depth(notes[METRICS], spec.metrics, METRICS, DEPTH)
     except (ValueError, TypeError) as error:
         raise SnapshotError(
             f"{spec.env_id} cannot be written as UTF-8 and strict JSON: {error}"
@@ -144,15 +144,10 @@ def _about(spec: SynthEnvSpec, report_digest: str) -> JsonObject:
         "skills": list(spec.skills),
         "license": spec.license,
         "contract_version": spec.contract_version,
-        "limits": _limits(spec.limits),
+        "limits": {name: getattr(spec.limits, name) for name in Limits.__slots__},
         "report_digest": report_digest,
     }
 
 
-@lru_cache(maxsize=64)
-def _limits(limits: Limits) -> JsonObject:
-    return fields_of(limits)
-
-
 def _payload(notes: Notes, kind: str) -> dict[str, Any]:
-    return parse_json(notes[kind], kind, _DEPTH) if kind in notes else {}
+    return parse_json(notes[kind], kind, DEPTH) if kind in notes else {}

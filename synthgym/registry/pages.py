@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Final
 
 from synthgym.errors import IntegrityError
+from synthgym.registry.chunks import usual_chunk
 from synthgym.registry.thrift import (
     BINARY,
     I32,
@@ -125,7 +126,7 @@ def _rows(header: Struct) -> int:
 
 
 def _groups(data: bytes, columns: int) -> list[Group]:
-    footer, end = read_struct(data)
+    footer, end = read_struct(data, shortcut=usual_chunk)
     if end != len(data):
         raise ThriftError("something comes behind it")
     _check_file(footer)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
 from synthgym.errors import IntegrityError, SnapshotError
-from synthgym.ids import parse_env_id, parse_pinned_id, slug
+from synthgym.ids import is_digest, parse_env_id, parse_pinned_id, slug
 from synthgym.registry.files import Files
 from synthgym.registry.layout import INDEX, FileRef, shard_of, table_path
 from synthgym.registry.manifest import Entry, Manifest
@@ -22,6 +23,8 @@ from synthgym.registry.tables import (
     ENTRY_COLUMNS,
     Skills,
     Table,
+    aliases_of,
+    arrow_table,
     entries_of,
     entry_columns,
     entry_of,
@@ -94,21 +97,37 @@ class ShardReader:
             table = self.table(table_path("envs", number, self._shards))
             for columns in table.batches(["digest"]):
                 group = [*found[-1:], *columns["digest"]]
-                if any(later <= earlier for earlier, later in pairwise(group)):
+                if not all(map(operator.lt, group, group[1:])):
                     raise IntegrityError(f"{self._files.place}: digests are out of order")
                 found += columns["digest"]
         return found
 
+    def aliases(self) -> list[str]:
+        """`alias_text` of every entry, in the order of `entries()`.
+
+        `IntegrityError` when the index is not the file of the manifest.
+        """
+        self._check_hash(self._refs[INDEX])
+        return aliases_of(self.table(INDEX))
+
+    def lists(self, entries: Sequence[Entry]) -> bool:
+        """Whether the index has these entries, in this order and as synthgym writes them."""
+        expected, start = arrow_table("index", entry_columns(entries)), 0
+        for table in self.table(INDEX).arrow_batches():
+            if not table.equals(expected.slice(start, table.num_rows)):
+                return False
+            start += table.num_rows
+        return start == len(entries)
+
     def rows(self, places: list[int]) -> Iterator[Entry]:
         """Iterate over the entries at ascending places of `entries()`."""
-        table, start = self.table(INDEX), 0
+        table, start, first = self.table(INDEX), 0, 0
         for group in range(table.groups):
-            count = table.rows(group)
-            chosen = [p - start for p in places if start <= p < start + count]
-            if chosen:
-                for columns in [table.read_arrow(group).take(chosen).to_pydict()]:
-                    yield from entries_of(columns)
-            start += count
+            after = bisect.bisect_left(places, start + table.rows(group), first)
+            if first < after:
+                chosen = [place - start for place in places[first:after]]
+                yield from entries_of(table.read_arrow(group).take(chosen).to_pydict())
+            start, first = start + table.rows(group), after
 
     def spec(self, entry: Entry) -> SynthEnvSpec:
         """Read an environment; nothing of it is executed."""
@@ -168,12 +187,29 @@ class ShardReader:
         """Rows of a shard, checked to be in order and to belong there."""
         table, last = self.table(table_path(kind, number, self._shards)), ("", "")
         for columns in table.batches():
-            for row in zip(*columns.values(), strict=True):
-                key = (row[0], row[1] if kind == "notes" else "")
-                if key <= last or shard_of(row[0], self._shards) != number:
-                    raise IntegrityError(f"{self._files.place}: {kind} {key} is out of order")
-                last = key
-                yield row
+            digests = columns["digest"]
+            kinds = columns["kind"] if kind == "notes" else repeat("", len(digests))
+            keys = [last, *zip(digests, kinds, strict=False)]
+            ascending = all(map(operator.lt, keys, keys[1:]))
+            rows = zip(*columns.values(), strict=True)
+            if ascending and all(self._belongs(d, number) for d in (digests[0], digests[-1])):
+                yield from rows  # what is between the first and the last belongs there as well
+            else:
+                yield from self._rows_before_fault(kind, number, last, rows)
+            last = keys[-1]
+
+    def _rows_before_fault(
+        self, kind: str, number: int, last: tuple[str, str], rows: Iterable[Sequence[Any]]
+    ) -> Iterator[Sequence[Any]]:
+        for row in rows:
+            key = (row[0], row[1] if kind == "notes" else "")
+            if key <= last or not self._belongs(row[0], number):
+                raise IntegrityError(f"{self._files.place}: {kind} {key} is out of order")
+            last = key
+            yield row
+
+    def _belongs(self, digest: str, number: int) -> bool:
+        return is_digest(digest) and shard_of(digest, self._shards) == number
 
     def _packed(self, entry: Entry) -> Packed:
         row = self._row("envs", entry.digest, ("record", "source"))

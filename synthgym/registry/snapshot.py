@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -35,6 +35,8 @@ class Reader(Protocol):
     def by_pinned_id(self, pinned_id: str) -> Entry | None: ...
     def named(self, name: str) -> list[Entry]: ...
     def digests(self) -> list[str]: ...
+    def aliases(self) -> list[str]: ...
+    def lists(self, entries: Sequence[Entry]) -> bool: ...
     def rows(self, places: list[int]) -> Iterator[Entry]: ...
     def spec(self, entry: Entry) -> SynthEnvSpec: ...
     def report(self, entry: Entry) -> dict[str, Any] | None: ...
@@ -147,6 +149,21 @@ class Snapshot:
     def digests(self) -> list[str]:
         """Digests of all environments, sorted."""
         return self._reader.digests()
+
+    def aliases(self) -> list[str]:
+        """`Entry.alias_text` of all entries, in their order: two snapshots are compared by these.
+
+        Every entry is checked, and so is the hash of the index: `SnapshotError` says what is wrong.
+        """
+        return self._reader.aliases()
+
+    def lists(self, entries: Sequence[Entry]) -> bool:
+        """Whether its entries are these, in this order, and written as synthgym writes them."""
+        return self._reader.lists(entries)
+
+    def entries_at(self, places: list[int]) -> Iterator[Entry]:
+        """Iterate over the entries at ascending places in the order of all."""
+        return self._reader.rows(places)
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Entry]:
         """Draw `count` different entries, uniformly; all of them when there are fewer. Sorted by name."""

@@ -6,6 +6,7 @@ of fields that come twice and cut numbers off; whoever checks a header for them 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 I32: Final = 5
@@ -17,24 +18,34 @@ _TRUE, _FALSE, _BYTE, _I16, _DOUBLE = 1, 2, 3, 4, 7
 _BITS: Final = {_I16: 15, I32: 31, I64: 63}
 _DEPTH: Final = 8
 _FIELDS: Final = 2**15
+_COLUMNS_DEPTH: Final = 2
+"""Of the list of columns, in a struct in a list."""
 
 Struct = dict[tuple[int, int], Any]
 """Values by number and type of the field; structs and lists inside each other."""
+
+Shortcut = Callable[[bytes, int], tuple[Struct, int] | None]
+"""Reads a struct at a place at once, or not at all: what it returns may lack fields, but never end elsewhere."""
 
 
 class ThriftError(ValueError):
     """The bytes are no struct, or one that can be read in two ways."""
 
 
-def read_struct(data: bytes, place: int = 0) -> tuple[Struct, int]:
-    """Return the struct at a place and the place behind it; `ThriftError` when there is none."""
+def read_struct(
+    data: bytes, place: int = 0, shortcut: Shortcut | None = None
+) -> tuple[Struct, int]:
+    """Return the struct at a place and the place behind it; `ThriftError` when there is none.
+
+    `shortcut` is asked for the structs in lists that are two deep: the columns of a footer's row groups.
+    """
     try:
-        return _struct(data, place, 0)
+        return _struct(data, place, 0, shortcut)
     except IndexError:
         raise ThriftError("it ends too early") from None
 
 
-def _struct(data: bytes, place: int, depth: int) -> tuple[Struct, int]:
+def _struct(data: bytes, place: int, depth: int, shortcut: Shortcut | None) -> tuple[Struct, int]:
     if depth > _DEPTH:
         raise ThriftError("structs are nested too deep")
     found: Struct = {}
@@ -61,10 +72,12 @@ def _struct(data: bytes, place: int, depth: int) -> tuple[Struct, int]:
         if kind <= _FALSE:
             found[number, kind] = kind == _TRUE
         else:
-            found[number, kind], place = _value(data, place, kind, depth)
+            found[number, kind], place = _value(data, place, kind, depth, shortcut)
 
 
-def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(
+    data: bytes, place: int, kind: int, depth: int, shortcut: Shortcut | None
+) -> tuple[Any, int]:
     if kind in _BITS:
         value, place = _zigzag(data, place)
         if not -1 << _BITS[kind] <= value < 1 << _BITS[kind]:
@@ -76,16 +89,16 @@ def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
             raise ThriftError("it ends too early")
         return data[place : place + size], place + size
     if kind == STRUCT:
-        return _struct(data, place, depth + 1)
+        return _struct(data, place, depth + 1, shortcut)
     if kind == LIST:
-        return _list(data, place, depth)
+        return _list(data, place, depth, shortcut)
     if kind in (_BYTE, _DOUBLE):
         size = 1 if kind == _BYTE else 8
         return data[place : place + size], place + size
     raise ThriftError(f"type {kind} is not read")
 
 
-def _list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
+def _list(data: bytes, place: int, depth: int, shortcut: Shortcut | None) -> tuple[list[Any], int]:
     if depth > _DEPTH:
         raise ThriftError("lists are nested too deep")
     head = data[place]
@@ -95,12 +108,17 @@ def _list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
         count, place = _varint(data, place)
     if count > len(data) - place:  # an item has a byte at least
         raise ThriftError("it ends too early")
-    found = []
+    found: list[Any] = []
+    quick = shortcut if kind == STRUCT and depth == _COLUMNS_DEPTH else None
     for _ in range(count):
-        if kind in (_TRUE, _FALSE):
+        read = None if quick is None else quick(data, place)
+        value: Any
+        if read is not None:
+            value, place = read
+        elif kind in (_TRUE, _FALSE):
             value, place = data[place] == _TRUE, place + 1
         else:
-            value, place = _value(data, place, kind, depth + 1)
+            value, place = _value(data, place, kind, depth + 1, shortcut)
         found.append(value)
     return found, place
 

@@ -14,6 +14,7 @@ from synthgym.registry.manifest import Manifest, check_unique
 from synthgym.registry.notes import REPORT, VECTOR, notes_of
 from synthgym.registry.packed import Packed, Roots
 from synthgym.registry.snapshot import Snapshot, read_manifest
+from synthgym.registry.usual import is_usual
 from synthgym.spec import SynthEnvSpec, sha256_digest
 
 
@@ -52,6 +53,8 @@ def computed_core(snapshot: Snapshot) -> Core:
             roots.add(item.entry, item.notes)
     core = roots.core(manifest.name, manifest.version, manifest.core.parents)
     check_unique(roots.entries)
+    if snapshot.lists(roots.entries):
+        return core
     for listed, computed in zip_longest(snapshot, roots.entries):
         if listed != computed:
             raise SnapshotError(f"{(listed or computed).env_id} is listed other than it is")
@@ -60,18 +63,27 @@ def computed_core(snapshot: Snapshot) -> Core:
 
 def _check_notes(item: Packed, manifest: Manifest) -> None:
     """Raise `SnapshotError` unless the notes are those that any other layout would hold as well."""
-    spec, plain = item.spec(), dict[str, bytes]()
-    for kind, payload in item.notes.items():
-        if not kind.startswith(VECTOR):
-            plain[kind] = payload
-        elif len(payload) != 2 * manifest.embedders.get(kind.removeprefix(VECTOR), 0):
-            raise SnapshotError(f"{kind} of {item.entry.env_id} has another length")
+    plain = {kind: data for kind, data in item.notes.items() if not kind.startswith(VECTOR)}
+    usual = is_usual(item.entry, item.record, item.source, plain)
+    spec = None if usual else item.spec()
+    if len(plain) < len(item.notes):
+        _check_vectors(item, manifest)
+    if spec is None:
+        return
     report = plain.pop(REPORT, None)
     if notes_of(spec) != plain or (report is not None and not _is_named(report, spec)):
         raise SnapshotError(
             f"notes of {item.entry.env_id} are not canonical: an unknown kind or key, an empty note, "
             "other JSON than synthgym writes, or a report that is not the one that is named"
         )
+
+
+def _check_vectors(item: Packed, manifest: Manifest) -> None:
+    for kind, payload in item.notes.items():
+        if not kind.startswith(VECTOR):
+            continue
+        if len(payload) != 2 * manifest.embedders.get(kind.removeprefix(VECTOR), 0):
+            raise SnapshotError(f"{kind} of {item.entry.env_id} has another length")
 
 
 def _is_named(report: bytes, spec: SynthEnvSpec) -> bool:

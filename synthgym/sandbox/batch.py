@@ -127,8 +127,13 @@ def up_to_end(
 ) -> list[list[StepResult | EnvFault]]:
     """Return the rows of each of `count` speakers, up to the first that is an end or a fault."""
     found: list[list[StepResult | EnvFault]] = [[] for _ in range(count)]
+    results = step_results(batch)
+    if not (batch.faults or any(batch.flags)):
+        for speaker, result in zip(speakers, results, strict=True):
+            found[speaker].append(result)
+        return found
     over: set[int] = set()
-    for row, (speaker, result) in enumerate(zip(speakers, step_results(batch), strict=True)):
+    for row, (speaker, result) in enumerate(zip(speakers, results, strict=True)):
         if speaker not in over:
             found[speaker].append(result)
             if batch.flags[row] or row in batch.faults:

@@ -14,16 +14,22 @@ _REQUIRED: Final = ("msgspec", "RestrictedPython")
 """What the zygote needs beside the standard library and `synthgym.sandbox`."""
 # Stands in for `site`, whose .pth files run code, and for what would import gymnasium and numpy: the
 # `__init__` of our packages, and the one exception that `synthgym.errors` derives from gymnasium's.
+# The rest saves time, of which a zygote takes as much to start as an environment to be validated: no
+# collections while everything that is made stays (`zygote.main` turns them on again), only the one
+# module of RestrictedPython that is needed, and not what msgspec asks for as long as it is there.
 BOOTSTRAP: Final = """
-import sys, types
-control, parent, package, *search = sys.argv[1:]
+import gc, sys, types
+gc.disable()
+control, parent, package, restricted, *search = sys.argv[1:]
 sys.path += search
+sys.modules["typing_extensions"] = None
 def stand_in(name, **attributes):
     module = sys.modules[name] = types.ModuleType(name)
     module.__dict__.update(attributes)
     return module
 stand_in("synthgym", __path__=[package])
 stand_in("synthgym.sandbox", __path__=[package + "/sandbox"])
+stand_in("RestrictedPython", __path__=[restricted])
 stand_in("gymnasium", error=stand_in("gymnasium.error", ResetNeeded=Exception))
 from synthgym.sandbox.zygote import main
 main(int(control), int(parent))
@@ -41,13 +47,13 @@ def zygote_command(control_fd: int, bootstrap: str = BOOTSTRAP) -> list[str]:
     package = Path(__file__).resolve().parent.parent
     return [
         *(sys.executable, "-S", "-s", "-P", "-B", "-c", bootstrap),
-        *(str(control_fd), str(os.getpid()), str(package)),
-        *dict.fromkeys(_folder_of(module) for module in _REQUIRED),
+        *(str(control_fd), str(os.getpid()), str(package), _package("RestrictedPython")),
+        *dict.fromkeys(str(Path(_package(module)).parent) for module in _REQUIRED),
     ]
 
 
-def _folder_of(module: str) -> str:
+def _package(module: str) -> str:
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise SandboxError(f"package {module!r} is not installed: run `pip install synthgym` again")
-    return str(Path(spec.origin).resolve().parent.parent)
+    return str(Path(spec.origin).resolve().parent)

@@ -7,8 +7,9 @@ import sys
 import types
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from synthgym.contract import BASE, PRELUDES, max_source_bytes
 from synthgym.errors import SandboxError
@@ -40,8 +41,7 @@ _STATEMENTS: Final = frozenset({"body", "orelse", "finalbody", "handlers", "case
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True):
     """What a source compiles to; `code` is None exactly when there are violations."""
 
     code: types.CodeType | None

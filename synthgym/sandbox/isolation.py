@@ -13,9 +13,9 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 from synthgym.sandbox import kernel
 
@@ -38,8 +38,7 @@ _BOUNDARY: Final = frozenset(
 System V memory and queues, and the user's keys within reach."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """One layer of protection, as tried in a worker."""
 
     name: str
@@ -48,8 +47,7 @@ class Layer:
     """What was reached, or why it is off."""
 
 
-@dataclass(frozen=True, slots=True)
-class IsolationReport:
+class IsolationReport(msgspec.Struct, frozen=True):
     """What protects a worker on this machine, beside the language policy and the process itself."""
 
     level: Level
@@ -58,8 +56,7 @@ class IsolationReport:
     layers: tuple[Layer, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(msgspec.Struct, frozen=True):
     """What `lock_down` needs to know."""
 
     memory_mb: int
@@ -216,8 +213,8 @@ def _limit_memory(memory_mb: int) -> str:
 
 def _mapped_now(field: int) -> int:
     """Return bytes of address space (field 0 of statm) or of data and stack (field 5)."""
-    pages = int(Path("/proc/self/statm").read_bytes().split()[field])
-    return pages * mmap.PAGESIZE
+    with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - see the zygote on what it loads
+        return int(statm.read().split()[field]) * mmap.PAGESIZE
 
 
 def _check_enforced(quota: int, protection: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from synthgym.ids import did_you_mean
+from synthgym.errors import did_you_mean
 from synthgym.sandbox import names, scopes
 from synthgym.sandbox.formatting import is_plain_template
 from synthgym.sandbox.naming import NamePolicy, Scope, Violation
@@ -331,7 +331,9 @@ class SandboxPolicy(NamePolicy):
         """The whole source, without its `if __name__ == "__main__":` block."""
         node.body = [rest for item in node.body for rest in scopes.main_block_rest(item)]
         self._bound = scopes.all_bound_names(node)
-        return ast.fix_missing_locations(self._contents(node))
+        found = self._contents(node)
+        scopes.fill_locations(found)
+        return found
 
 
 def _is_plain(template: str) -> bool:

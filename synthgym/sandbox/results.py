@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -47,8 +46,7 @@ BREACHES: Final = frozenset(
 """Faults that cost a worker its life. Each is a strike against the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvFault:
+class EnvFault(msgspec.Struct, frozen=True):
     """A failure of the environment, as a value."""
 
     kind: FaultKind
@@ -68,8 +66,7 @@ class EnvFault:
         return {"kind": str(self.kind), "call": self.call}
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """The source passed the policy, ran, and holds one environment class."""
 
     entry: str

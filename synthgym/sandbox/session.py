@@ -256,7 +256,12 @@ def sendable(actions: Sequence[str]) -> Sequence[str]:
             return actions
     except TypeError:
         pass  # one of them is of another type
-    return [_sendable(action) for action in actions]
+    return [
+        action
+        if type(action) is str and len(action) <= MAX_ACTION_CHARS and action.isascii()
+        else _sendable(action)
+        for action in actions
+    ]
 
 
 def _sendable(action: str) -> str:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from synthgym.sandbox import scopes
 from synthgym.sandbox.uses import FOREVER, Uses
@@ -45,8 +46,7 @@ _LOOKED_AT: Final[tuple[type[ast.AST], ...]] = (
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """The depth of nested mutable containers up to which every use of a name is harmless; 0 allows none.
 
     A list of strings has depth 1, a dict of lists of strings depth 2, an immutable value depth 0.
@@ -61,8 +61,7 @@ class Limit:
         return Limit(min(self.as_dict, more.as_dict), min(self.other, more.other))
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What the text of a source says about its use of what the module binds."""
 
     blocked: str

@@ -138,7 +138,7 @@ class StepTask(RowTask):
 
     def _log(self, sessions: Sequence[Session], actions: Sequence[str], rows: Rows) -> None:
         """Write down what a replay needs; `rows` may have one row more."""
-        if self._repeats:
+        if self._repeats and (self._over or rows.failures or any(rows.flags)):
             self._log_in_turn(sessions, actions, rows)
             return
         for session, action, observation, reward in zip(

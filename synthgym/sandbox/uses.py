@@ -88,6 +88,8 @@ _NAMING = (
 )
 """Nodes that may name a variable or an attribute."""
 _CLEANUP = (ast.Try, ast.With)
+_NAMES = (ast.Name, ast.Attribute)
+_DECORATED = (ast.FunctionDef, ast.ClassDef)
 
 
 class Uses:
@@ -116,11 +118,12 @@ class Uses:
                 spelled.add(node.name)
                 kept.update([node.name] if node.asname else [])
                 continue
-            if isinstance(node, ast.Name | ast.Attribute):
+            if isinstance(node, _NAMES):
                 name = _last_name(node)
                 spelled.add(name)
                 kept.update([name] if self.is_called(node) is None else [])
-                read.update([name] if isinstance(node, ast.Attribute) else [])
+                if isinstance(node, ast.Attribute):
+                    read.add(name)
             elif isinstance(node, ast.MatchClass):
                 read.update(node.kwd_attrs)
             if isinstance(node, _NAMING):
@@ -198,10 +201,7 @@ class Uses:
         """Whether `node` decorates what is made on the spot; decorators below it must be among `alike`."""
         top: ast.AST = self.is_called(node) or node
         parent = self._parents[top]
-        if (
-            not isinstance(parent, ast.FunctionDef | ast.ClassDef)
-            or top not in parent.decorator_list
-        ):
+        if not isinstance(parent, _DECORATED) or top not in parent.decorator_list:
             return False
         below = parent.decorator_list[parent.decorator_list.index(top) + 1 :]
         return all(_last_name(item) in alike for item in below)

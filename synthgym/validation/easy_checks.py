@@ -280,11 +280,12 @@ def _too_often(won: int, played: int) -> bool:
 
 def _cast(trial: Trial, player: _Player, start: int, stop: int) -> list[Cast]:
     """Its episodes of these numbers; the seeds come again with other luck when there are few of them."""
+    horizon = trial.horizon
     return [
         Cast(
             trial.seeds[number % len(trial.seeds)],
             _speaking(trial, player.agent(number)),
-            trial.horizon,
+            horizon,
         )
         for number in range(start, stop)
     ]

@@ -57,7 +57,9 @@ def check_hint_texts(trial: Trial) -> Iterator[Finding]:
 
 def _reader(trial: Trial) -> Reader:
     docstring = "" if trial.loaded is None else trial.loaded.docstring
-    return Reader({seed: trial.witnesses[seed] for seed in trial.wins}, docstring)
+    if trial.reader is None:
+        trial.reader = Reader({seed: trial.witnesses[seed] for seed in trial.wins}, docstring)
+    return trial.reader
 
 
 def _known(trial: Trial, reader: Reader, seed: int) -> Callable[[], Known]:

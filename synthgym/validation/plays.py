@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NamedTuple, Self, cast
 
+import msgspec
+
 from synthgym.agents import Agent, Script
 from synthgym.contract import MAX_ACTION_CHARS, REWARD_TOLERANCE
 from synthgym.envs.episode import RewardProblem, cut_action, reward_problem
@@ -17,6 +19,7 @@ from synthgym.sandbox.results import EnvFault, FaultKind, Loaded, ResetResult, S
 from synthgym.spec import EnvRecord, Limits
 from synthgym.validation.reasons import Reason
 from synthgym.validation.report import Finding, reason_of
+from synthgym.validation.telling import Reader
 
 COSTLY: Final = frozenset({FaultKind.TIMEOUT, FaultKind.MEMORY, FaultKind.CRASH})
 """Faults that kill the worker: one is enough, another twenty would only take their time."""
@@ -50,8 +53,7 @@ class Cast(NamedTuple):
     """Turns after which the agent is stopped; `max_turns` of the environment when None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Play:
+class Play(msgspec.Struct, frozen=True):
     """One episode as it went."""
 
     seed: int
@@ -83,12 +85,12 @@ class Play:
     def observations(self) -> tuple[str, ...]:
         """What was seen, the observation of reset first."""
         first = () if isinstance(self.reset, EnvFault) else (self.reset.observation,)
-        return first + tuple(step.observation for step in self.results)
+        return (*first, *[step.observation for step in self.results])
 
     @property
     def rewards(self) -> tuple[float, ...]:
         """What each step paid."""
-        return tuple(step.reward for step in self.results)
+        return tuple([step.reward for step in self.results])
 
     @property
     def done(self) -> bool:
@@ -182,6 +184,28 @@ class _Course:
             self.live = False
         return len(observation)
 
+    def take_all(
+        self, actions: Sequence[str], results: Sequence[StepResult | EnvFault], floor: float
+    ) -> int:
+        """`take`, turn by turn, until the episode is over; the turns in which nothing happens in one go."""
+        shown = count = 0
+        for result in results[: max(0, self.horizon - 1 - len(self.actions))]:
+            if isinstance(result, EnvFault) or result.reward or result.terminated:
+                break
+            observation = result.observation
+            if result.truncated or result.info or not observation or observation.isspace():
+                break
+            self.observation = observation
+            shown += len(observation)
+            count += 1
+        self.actions += actions[:count]
+        self.steps += results[:count]
+        for action, result in zip(actions[count:], results[count:], strict=False):
+            if not self.live:
+                break  # what comes after a reward that is not allowed does not count
+            shown += self.take(action, result, floor)
+        return shown
+
     def play(self) -> Play:
         """What it came to."""
         return Play(
@@ -217,6 +241,8 @@ class Trial:
         """Plays in which nothing but nonsense was sent."""
         self.kept: list[Play] = []
         """Plays of agents that understand nothing; the determinism check plays some again."""
+        self.reader: Reader | None = None
+        """Reads texts for the checks of leaks; there is one as soon as the witnesses are known."""
         self.tally: dict[str, tuple[int, int]] = {}
         """(episodes won, episodes played) of each agent that understands nothing."""
         self.seconds_per_step = 0.0
@@ -307,7 +333,8 @@ class Trial:
 
     def _play_batch(self, cast: Sequence[Cast]) -> list[Play]:
         floor = self.record.reward_floor
-        calls = [(self.session(i), part.seed) for i, part in enumerate(cast)]
+        self.session(len(cast) - 1)
+        calls = list(zip(self._sessions, [part.seed for part in cast], strict=False))
         courses = [
             self._begin(session, part, reset)
             for (session, _), part, reset in zip(
@@ -317,17 +344,18 @@ class Trial:
         self._play_scripts([course for course in courses if course.script])
         live = [course for course in courses if not course.script]
         while live:
-            moves = [(course, course.next_action()) for course in live]
-            turns = [(course, action) for course, action in moves if action is not None]
-            if not turns:
+            moves = [course.next_action() for course in live]
+            live = [course for course, move in zip(live, moves, strict=True) if move is not None]
+            if not live:
                 break
+            actions = [move for move in moves if move is not None]
+            sessions = [course.session for course in live]
             began = time.perf_counter()
-            results = self.pool.step_many([(course.session, action) for course, action in turns])
+            results = self.pool.step_many(list(zip(sessions, actions, strict=True)))
             self._step_seconds += time.perf_counter() - began
-            for (course, action), result in zip(turns, results, strict=True):
+            for course, action, result in zip(live, actions, results, strict=True):
                 self._seen_chars += course.take(action, result, floor)
             self._check_chars()
-            live = [course for course, _ in turns]
         return [course.play() for course in courses]
 
     def _play_scripts(self, courses: Sequence[_Course]) -> None:
@@ -342,9 +370,7 @@ class Trial:
             seconds = time.perf_counter() - began
             self._step_seconds += seconds
             for course, script, results in zip(live, scripts, found, strict=True):
-                for action, result in zip(script, results, strict=False):
-                    if course.live:  # what comes after a reward that is not allowed does not count
-                        self._seen_chars += course.take(action, result, floor)
+                self._seen_chars += course.take_all(script, results, floor)
             self._check_chars()
             a_step = seconds / sum(map(len, found))
             self._at_once = int(min(_AT_ONCE, _SECONDS_AT_ONCE / a_step))

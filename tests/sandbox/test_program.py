@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import gc
 import hashlib
 import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hidden_sources import HIDDEN
 from program_sources import SHARED, env_source
@@ -43,7 +43,7 @@ def forced(source: str) -> Program:
     compiled = compile_source(source)
     assert compiled.code is not None
     facts = sharing.analyse(ast.parse(source))
-    blind = dataclasses.replace(facts, blocked="", names={}, attributes={})
+    blind = msgspec.structs.replace(facts, blocked="", names={}, attributes={})
     return Program(Runtime(), sharing.attach(compiled.code, blind), {})
 
 

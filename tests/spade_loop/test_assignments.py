@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from spade_loop.config import Config, DesignerConfig
+from spade_loop.config import Config, DesignerConfig, ScheduleConfig
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor, Document
-from spade_loop.design.designer import Designer
-from spade_loop.design.dialects import Assignment, EditDialect, make_dialect
+from spade_loop.design.assignments import Assignment, Briefing
+from spade_loop.design.dialects import EditDialect, make_dialect
 from spade_loop.errors import ConfigError
 from spade_loop.library import Library
+from spade_loop.state import Rejection
 from synthgym.contract import SKILLS
 from synthgym.memory import HashEmbedder, NoveltyMemory
 from synthgym.registry import Snapshot, bundled_root
@@ -42,38 +43,81 @@ def memory() -> NoveltyMemory:
     return NoveltyMemory(HashEmbedder())
 
 
-def make_designer(corpus: Corpus, dialect: str, **settings: Any) -> Designer:
+def make_briefing(
+    corpus: Corpus, dialect: str, schedule: ScheduleConfig | None = None, **settings: Any
+) -> Briefing:
     plain: dict[str, Any] = {"dialect": dialect}
-    config = Config(designer=DesignerConfig(**plain | settings))
-    return Designer(config, make_dialect(config.designer), corpus, "nobody")
+    designer = DesignerConfig(**plain | settings)
+    return Briefing(Config(designer=designer, schedule=schedule or ScheduleConfig()), corpus)
 
 
 def draw(
-    corpus: Corpus, dialect: str, library: Library, memory: NoveltyMemory, **settings: Any
+    corpus: Corpus,
+    dialect: str,
+    library: Library,
+    memory: NoveltyMemory,
+    refused: Sequence[Rejection] = (),
+    **settings: Any,
 ) -> list[Assignment]:
-    designer = make_designer(corpus, dialect, **settings)
-    given, _ = designer.assignments(
-        0, CorpusCursor(), library, memory, np.random.default_rng([5, 0])
+    briefing = make_briefing(corpus, dialect, **settings)
+    given, _ = briefing.draw(
+        0, CorpusCursor(), library, memory, refused, np.random.default_rng([5, 0])
     )
     return given
 
 
 def test_skills_take_turns(corpus: Corpus) -> None:
-    designer = make_designer(corpus, "program", skills_per_iteration=2, candidates=8)
-    shown = [designer.skills(i) for i in range(3)]
+    briefing = make_briefing(corpus, "program", skills_per_iteration=2, candidates=8)
+    shown = [briefing.skills(i) for i in range(3)]
     assert [skill for pair in shown for skill in pair] == list(SKILLS)
-    assert designer.skills(3) == designer.skills(0)
-    two = make_designer(corpus, "program", skills=SKILLS[:2], skills_per_iteration=3, candidates=12)
+    assert briefing.skills(3) == briefing.skills(0)
+    two = make_briefing(corpus, "program", skills=SKILLS[:2], skills_per_iteration=3, candidates=12)
     assert two.skills(0) == SKILLS[:2]
+
+
+def test_skills_turn_with_the_regenerations(corpus: Corpus) -> None:
+    briefing = make_briefing(corpus, "program", ScheduleConfig(regenerate_every=4))
+    assert [briefing.skills(i)[0] for i in (0, 4, 8)] == list(SKILLS[:3])
+
+
+def test_what_was_refused_is_told_the_latest_of_the_skill(
+    corpus: Corpus, library: Library, memory: NoveltyMemory
+) -> None:
+    rejections = [
+        Rejection(skill=skill, title=f"T{i}", reasons=("cut",))
+        for i, skill in enumerate([SKILLS[0], SKILLS[1], SKILLS[0], SKILLS[0]])
+    ]
+    for count, titles in ((0, []), (2, ["T2", "T3"]), (9, ["T0", "T2", "T3"])):
+        given = draw(corpus, "program", library, memory, rejections, rejections=count)
+        assert [[r.title for r in a.rejections] for a in given] == [titles] * 6
+
+
+def test_near_misses_are_nearest_to_the_document(
+    corpus: Corpus, library: Library, memory: NoveltyMemory, pool: Pool
+) -> None:
+    specs = list(library.specs.values())[:4]
+    memory.seed(specs, pool)
+    for a in draw(corpus, "program", library, memory, near_misses=2):
+        nearest = memory.near_misses(a.excerpt, 2)
+        assert [e.spec.digest for e in a.near_misses] == [r.digest for r in nearest]
+
+
+def test_parents_of_high_regret_are_preferred(
+    corpus: Corpus, library: Library, memory: NoveltyMemory
+) -> None:
+    best = min(d for d, r in library.records.items() if r.skill == SKILLS[0])
+    library.records[best] = replace(library.records[best], regret=0.5, episodes=8)
+    parents = [a.parent for a in draw(corpus, "edit", library, memory, parents="regret")]
+    assert {p.spec.digest for p in parents if p is not None} == {best}
 
 
 def test_each_assignment_gets_a_document_of_its_own(
     corpus: Corpus, library: Library, memory: NoveltyMemory
 ) -> None:
-    designer = make_designer(corpus, "program", candidates=8, skills_per_iteration=2)
+    briefing = make_briefing(corpus, "program", candidates=8, skills_per_iteration=2)
     rng = np.random.default_rng(0)
-    given, cursor = designer.assignments(1, CorpusCursor(), library, memory, rng)
-    assert [a.skill for a in given] == list(designer.skills(1)) * 4
+    given, cursor = briefing.draw(1, CorpusCursor(), library, memory, (), rng)
+    assert [a.skill for a in given] == list(briefing.skills(1)) * 4
     assert sorted(a.document_id for a in given) == list(cursor.seen)
     assert len(cursor.seen) == 8
     for a in given:

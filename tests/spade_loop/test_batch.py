@@ -12,18 +12,17 @@ import torch
 from spade_loop.batch import (
     BatchShape,
     agent_samples,
-    designer_samples,
-    initial_proposals,
     pad,
+    proposals,
     weigh,
 )
 from spade_loop.config import Config, load_config
-from spade_loop.measurement import measure
+from spade_loop.measurement import Arms, Measured, measure
 from spade_loop.types import (
+    INITIAL,
+    POLICY,
     Arm,
-    Candidate,
     Completion,
-    Outcome,
     Role,
     Sample,
     StopReason,
@@ -37,21 +36,6 @@ NAN = float("nan")
 
 def config(*overrides: str) -> Config:
     return load_config("tiny", overrides)
-
-
-def candidate(
-    outcome: Outcome = Outcome.ADMITTED, *, skill: str = "optimisation", initial: bool = False
-) -> Candidate:
-    return Candidate(
-        skill=skill,
-        document_id="d",
-        document_license="CC0-1.0",
-        prompt_ids=(1,),
-        completion=Completion((2, 3), (-0.5, 0.0), (1, 0)),
-        reply="",
-        initial=initial,
-        outcome=outcome,
-    )
 
 
 def trajectory(seed: int, earned: float, arm: Arm, ids: tuple[int, ...] = (5, 6)) -> Trajectory:
@@ -80,12 +64,20 @@ def sample(advantage: float, role: Role = Role.AGENT, group: str = "g") -> Sampl
     )
 
 
-def agent_rows(table: Sequence[Sequence[float]]) -> list[Sample]:
+def agent_rows(table: Sequence[Sequence[float]], *, reference: bool = False) -> list[Sample]:
     """Rows of one environment whose plain arm earned `table`, seed by seed."""
     arms = [
-        [trajectory(s, earned, arm) for s, row in enumerate(table) for earned in row] for arm in Arm
+        tuple(trajectory(s, earned, arm) for s, row in enumerate(table) for earned in row)
+        for arm in (Arm.PLAIN, Arm.HINTED)
     ]
-    return agent_samples([measure(SPEC, arms[0], arms[1], lambda _s, _t: False)])
+    return agent_samples([measured_of(*arms)], reference=reference)
+
+
+def measured_of(
+    plain: Sequence[Trajectory], hinted: Sequence[Trajectory], trained_seeds: int | None = None
+) -> Measured:
+    arms = Arms(plain=tuple(plain), hinted=tuple(hinted))
+    return measure(SPEC, arms, lambda _s, _t: False, iteration=0, trained_seeds=trained_seeds)
 
 
 def test_a_recipe_fixes_the_number_of_rows() -> None:
@@ -102,43 +94,32 @@ def test_initial_proposals_are_a_share_rounded_up(
     share: float, candidates: int, expected: int
 ) -> None:
     made = config(f"designer.candidates={candidates}", f"designer.initial_share={share}")
-    assert initial_proposals(made) == expected
+    assert proposals(made) == {POLICY: candidates - expected, INITIAL: expected}
 
 
-def test_designers_are_compared_with_all_attempts_of_their_skill_initial_ones_too() -> None:
-    candidates = [
-        candidate(),
-        candidate(Outcome.REFUSED),
-        candidate(Outcome.DUPLICATE),
-        candidate(initial=True),
-        candidate(Outcome.UNPARSED, skill="causal-inference"),
-    ]
-    rows = designer_samples(candidates, {0: 0.2, 3: 0.6}, config("reward.valid_weight=0.3"))
-    # The initial designer's is played and compared with, never trained on.
-    assert len(rows) == 4
-    mean_valid = 2 / 4
-    assert rows[0].advantage == pytest.approx(0.3 * (1 - mean_valid) + (0.2 - 0.6))
-    assert rows[1].advantage == rows[2].advantage == pytest.approx(-0.3 * mean_valid)
-    assert [r.reward for r in rows] == pytest.approx([0.5, 0.0, 0.0, 0.0])
-    assert rows[3].advantage == 0.0
-    assert [r.group for r in rows] == ["designer:optimisation"] * 3 + ["designer:causal-inference"]
-
-
-@pytest.mark.parametrize("rewards", [{0: 0.4, 1: NAN, 2: 0.2}, {0: 0.4, 2: 0.2}])
-def test_an_admitted_design_that_was_not_measured_is_paid_for_validity_alone(
-    rewards: dict[int, float],
-) -> None:
-    candidates = [*[candidate() for _ in range(3)], candidate(Outcome.REFUSED)]
-    rows = designer_samples(candidates, rewards, config())
-    assert [r.advantage for r in rows] == pytest.approx(
-        [0.3 / 4 + 0.2, 0.3 / 4, 0.3 / 4 - 0.2, -0.3 * 3 / 4]
+def test_other_designers_have_their_share_and_the_policy_the_rest() -> None:
+    others = (
+        "designers=[{name='a', kind='random', share=0.3}, {name='b', kind='random', share=0.01}]"
     )
-    assert rows[1].reward == pytest.approx(0.3)
+    made = config("designer.candidates=12", "designer.initial_share=0.15", others)
+    assert proposals(made) == {POLICY: 5, INITIAL: 2, "a": 4, "b": 1}
+    shape = BatchShape.of(made)
+    assert shape.designer == 5
 
 
-def test_nothing_admitted_is_no_signal() -> None:
-    rows = designer_samples([candidate(Outcome.REFUSED)] * 4, {}, config())
-    assert [r.advantage for r in rows] == [0.0] * 4
+@pytest.mark.parametrize(
+    ("settings", "rows"),
+    [
+        (["designer.repairs=2"], 15),
+        (["designer.best_of=3"], 15),
+        (["designer.best_of=2", "designer.repairs=1"], 20),
+        (["designer.train=false"], 0),
+        (["hints.train=true", "hints.source=designer"], 9),
+        (["designer.candidates=0"], 0),
+    ],
+)
+def test_the_rows_of_the_designer(settings: list[str], rows: int) -> None:
+    assert BatchShape.of(config(*settings)).designer == rows
 
 
 def test_agents_are_compared_within_their_environment() -> None:
@@ -162,7 +143,23 @@ def test_a_seed_that_a_fault_dropped_brings_no_row() -> None:
 def test_an_episode_without_a_turn_brings_no_row() -> None:
     plain = [trajectory(0, 0.0, Arm.PLAIN, ids=()), trajectory(1, 1.0, Arm.PLAIN)]
     hinted = [trajectory(0, 0.0, Arm.HINTED), trajectory(1, 1.0, Arm.HINTED)]
-    assert len(agent_samples([measure(SPEC, plain, hinted, lambda _s, _t: False)])) == 1
+    assert len(agent_samples([measured_of(plain, hinted)])) == 1
+
+
+def test_seeds_that_were_only_played_to_measure_bring_no_row() -> None:
+    plain = [trajectory(seed, float(seed == 0), Arm.PLAIN) for seed in range(4)]
+    hinted = [trajectory(seed, 1.0, Arm.HINTED) for seed in range(4)]
+    rows = agent_samples([measured_of(plain, hinted, trained_seeds=2)])
+    assert [r.reward for r in rows] == [1.0, 0.0]
+    assert [r.advantage for r in rows] == pytest.approx([1.0, -1.0])
+
+
+def test_the_reference_scales_by_the_deviation_of_the_environment() -> None:
+    rows = agent_rows([[1.0, 0.0], [0.0, 0.0]], reference=True)
+    deviation = math.sqrt(0.25 * 0.75)
+    assert [r.advantage for r in rows] == pytest.approx(
+        [0.75 / deviation, *[-0.25 / deviation] * 3], rel=1e-6
+    )
 
 
 def test_roles_are_weighed_by_rows_planned_and_by_their_rms() -> None:
@@ -211,6 +208,11 @@ def test_padding_keeps_live_rows_in_order_and_the_number_of_rows() -> None:
     assert [r.group for r in rows] == ["x", "y"] + ["pad"] * 4
     assert all(r.completion.mask == (0,) and r.prompt_ids == (9,) for r in rows[2:])
     assert pad([], 2, 9) == [rows[-1]] * 2
+
+
+def test_a_loss_with_a_kl_term_keeps_the_rows_without_advantage() -> None:
+    rows = pad([sample(0.0), sample(0.5)], 3, 9, keep_all=True)
+    assert [r.group for r in rows] == ["g", "g", "pad"]
 
 
 def grpo_gradient(samples: Sequence[Sample]) -> torch.Tensor:

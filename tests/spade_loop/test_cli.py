@@ -68,7 +68,7 @@ def assert_refused(outcome: Outcome, *parts: str, work: Path) -> None:
         (["--set", "agent.seed=3"], ["agent.seed;", "did you mean 'seeds'?"]),
         (["--set", "agnet.seeds=3"], ["unknown setting agnet;", "did you mean 'agent'?"]),
         (["--set", "agent.seeds=many"], ["agent.seeds: expected `int`, got `str`"]),
-        (["--set", "agent.hint_level=4"], ["agent.hint_level must be one of (1, 2, 3), got 4"]),
+        (["--set", "hints.level=4"], ["hints.level must be one of (1, 2, 3), got 4"]),
         (["--set", "seed=-1"], ["seed must lie in 0..4294967295, got -1"]),
         (["--set", "designer.skills=[]"], ["designer.skills must name at least one skill"]),
         (["--set", "trainer.temperature=0"], ["trainer.temperature must be above 0"]),
@@ -251,7 +251,7 @@ def test_a_plan_says_what_an_iteration_takes(spade_loop: Any) -> None:
     assert iteration["episodes_plain"] == iteration["episodes_hinted"] == 30
     rows = iteration["rows"]
     assert rows["agent"] == 30
-    assert rows["designer"] == iteration["designs"] - iteration["designs_from_the_initial_designer"]
+    assert rows["designer"] == iteration["designs_by_designer"]["policy"]
     assert rows["total"] >= rows["agent"] + rows["designer"]
     assert list(Path.cwd().iterdir()) == []
 

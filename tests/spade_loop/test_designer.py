@@ -13,15 +13,14 @@ import pytest
 from designer_bench import Bench
 
 from spade_loop.chat import ChatFormat
-from spade_loop.config import (
-    DesignerConfig,
-)
+from spade_loop.config import Config, DesignerConfig
 from spade_loop.corpus import UNKNOWN_LICENSE, Corpus, CorpusCursor
-from spade_loop.design.dialects import Assignment, Exhibit, make_dialect
+from spade_loop.design.assignments import Assignment, Briefing, Exhibit
+from spade_loop.design.dialects import make_dialect
 from spade_loop.errors import ConfigError
 from spade_loop.families import Blueprint, load_families, random_blueprint
 from spade_loop.library import Library
-from spade_loop.types import Outcome
+from spade_loop.types import INITIAL, POLICY, Outcome
 from synthgym.contract import SKILLS
 from synthgym.memory import HashEmbedder, NoveltyMemory
 from synthgym.registry import Snapshot, bundled_root
@@ -284,9 +283,10 @@ def test_replies_stay_with_their_assignments_when_skills_alternate(
     # The rows of a skill are sampled together: the replies are asked for in that order.
     replies = [attempts[i][1] for i in (0, 2, 1, 3)]
     designer = bench.designer("blueprint", skills_per_iteration=2, candidates=8)
-    proposed = designer.propose(bench.sampler(replies), [a for a, _ in attempts], (5, 0))
-    assert [c.reply for c, _ in proposed] == [reply for _, reply in attempts]
-    assert [c.cell for c, _ in proposed] == [FAMILIES[skill].name for skill in skills * 2]
+    given = [a for a, _ in attempts]
+    made = designer.design(bench.sampler(replies), given, memory, 0, (5, 0))
+    assert [a.candidate.reply for a in made] == [reply for _, reply in attempts]
+    assert [a.candidate.cell for a in made] == [FAMILIES[skill].name for skill in skills * 2]
     assert [rows for rows, _ in bench.asked] == [2, 2]
     offered = [_families_of(schema) for _, schema in bench.asked]
     assert offered == [[FAMILIES[skill].name] for skill in skills]
@@ -299,23 +299,25 @@ def _families_of(schema: Mapping[str, Any] | None) -> list[str]:
 
 @pytest.mark.parametrize(("share", "initial"), [(0.0, 0), (0.25, 1), (0.5, 2), (1.0, 4)])
 def test_the_last_proposals_come_from_the_initial_designer(
-    share: float, initial: int, bench: Bench, library: Library
+    share: float, initial: int, bench: Bench, library: Library, memory: NoveltyMemory
 ) -> None:
     given, reply = assigned("program-written", library)
     designer = bench.designer("program", initial_share=share, candidates=4)
-    proposed = designer.propose(bench.sampler([reply] * 4), [given] * 4, (5, 0))
-    assert [c.initial for c, _ in proposed] == [False] * (4 - initial) + [True] * initial
+    made = bench.run(designer, memory, [(given, reply)] * 4)
+    authors = [a.candidate.author for a in made]
+    assert authors == [POLICY] * (4 - initial) + [INITIAL] * initial
+    assert [a.candidate.trained for a in made] == [author == POLICY for author in authors]
     assert sorted(bench.opened) == [
         (who, rows) for who, rows in ((False, 4 - initial), (True, initial)) if rows
     ]
 
 
-def test_a_candidate_keeps_the_ids_of_its_prompt_and_reply(bench: Bench, library: Library) -> None:
+def test_a_candidate_keeps_the_ids_of_its_prompt_and_reply(
+    bench: Bench, library: Library, memory: NoveltyMemory
+) -> None:
     given, reply = assigned("program-written", library)
-    ((candidate, draft),) = bench.designer("program").propose(
-        bench.sampler([reply]), [given], (5, 0)
-    )
-    assert draft is not None
+    (admission,) = bench.run(bench.designer("program"), memory, [(given, reply)])
+    candidate = admission.candidate
     assert candidate.cell == given.skill
     prompt = bench.chat.decode(candidate.prompt_ids)
     assert "An excerpt." in prompt
@@ -323,10 +325,12 @@ def test_a_candidate_keeps_the_ids_of_its_prompt_and_reply(bench: Bench, library
     assert candidate.completion.ids == (*bench.chat.encode_text(reply), bench.stop_id)
 
 
-def test_an_edit_without_a_parent_is_our_failure(bench: Bench, library: Library) -> None:
+def test_an_edit_without_a_parent_is_our_failure(
+    bench: Bench, library: Library, memory: NoveltyMemory
+) -> None:
     given, reply = assigned("program-written", library)
     with pytest.raises(ConfigError, match="needs a parent"):
-        bench.designer("edit").propose(bench.sampler([reply]), [given], (5, 0))
+        bench.run(bench.designer("edit"), memory, [(given, reply)])
 
 
 def measure(library: Library, memory: NoveltyMemory, digest: str, wins: int, regret: float) -> None:
@@ -345,14 +349,13 @@ def test_prompts_show_what_was_measured(
     memory.seed([good, bad], bench.pool)
     measure(library, memory, good.digest, wins=5, regret=0.25)
     measure(library, memory, bad.digest, wins=0, regret=0.0)
-    designer = bench.designer(dialect, exemplars=2, warnings=2)
-    given, _ = designer.assignments(
-        0, CorpusCursor(), library, memory, np.random.default_rng([5, 0])
+    config = Config(designer=DesignerConfig(dialect=dialect, exemplars=2, warnings=2))
+    given, _ = Briefing(config, bench.corpus).draw(
+        0, CorpusCursor(), library, memory, (), np.random.default_rng([5, 0])
     )
-    replies = ["no design"] * len(given)
-    proposed = designer.propose(bench.sampler(replies), given, (5, 0))
-    for candidate, _ in proposed:
-        prompt = bench.chat.decode(candidate.prompt_ids)
+    made = bench.run(bench.designer(dialect), memory, [(a, "no design") for a in given])
+    for admission in made:
+        prompt = bench.chat.decode(admission.candidate.prompt_ids)
         assert f"- {good.title}" in prompt
         assert f"- too hard: {bad.title}" in prompt
         if dialect != "blueprint":

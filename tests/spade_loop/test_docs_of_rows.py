@@ -11,10 +11,12 @@ from pages import CODE, after, table
 
 from spade_loop.batch import RoleSummary
 from spade_loop.config import Config
-from spade_loop.design.designer import Admission
+from spade_loop.design.admission import Admission
+from spade_loop.hints import WrittenHint
 from spade_loop.measurement import Measured
+from spade_loop.payment import Payment
 from spade_loop.rewards import DESIGNER_REWARDS, Regret
-from spade_loop.rows import design_rows, episode_rows, metrics_row
+from spade_loop.rows import design_rows, episode_rows, hint_rows, metrics_row
 from spade_loop.types import (
     Arm,
     Candidate,
@@ -26,6 +28,7 @@ from spade_loop.types import (
     Trajectory,
     Turn,
 )
+from spade_loop.windows import Visit
 from synthgym.contract import SKILLS
 from synthgym.spec import EnvRecord, SynthEnvSpec
 
@@ -75,9 +78,13 @@ def measured() -> Measured:
         seeds=(0,),
         plain=(trajectory,),
         hinted=(),
+        placebo=(),
+        trained_seeds=1,
         return_SK=np.zeros((1, 1)),
         regret=Regret(0.0, 0.0, 0.0, 0.0, 2),
+        interval=None,
         fault_share=0.0,
+        visit=Visit(iteration=0, plain=((0.0,),), plain_won=((0.0,),)),
     )
 
 
@@ -94,23 +101,40 @@ def documented_fields(marker: str) -> set[str]:
 
 def test_every_field_of_a_metrics_row_is_explained() -> None:
     summary = RoleSummary(*(0.0,) * 0, **dict.fromkeys(RoleSummary.__slots__, 0))
-    row = metrics_row(0, [], [measured()], dict.fromkeys(Role, summary), Step())
-    fields = {re.sub(r"^roles\.\w+\.", "roles.<role>.", key) for key, _ in flat(row)}
+    payment = Payment(samples=(), trackers={})
+    row = metrics_row(
+        0,
+        [Admission(attempt(), None)],
+        [measured()],
+        dict.fromkeys(Role, summary),
+        payment=payment,
+        update=Step(),
+    )
+    keys = [re.sub(r"^roles\.\w+\.", "roles.<role>.", key) for key, _ in flat(row)]
+    fields = {re.sub(r"^designers\.\w+\.", "designers.<name>.", key) for key in keys}
     assert documented_fields("metrics") == fields
 
 
-def test_every_field_of_a_design_row_is_explained() -> None:
-    played = measured()
-    candidate = Candidate(
+def attempt() -> Candidate:
+    return Candidate(
         skill="",
         document_id="",
         document_license="",
         prompt_ids=(),
         completion=Completion((), (), ()),
         reply="",
-        spec=played.spec,
+        spec=measured().spec,
     ).settled(Outcome.ADMITTED)
-    (row,) = design_rows(0, [Admission(candidate, None)], [played])
+
+
+def test_every_field_of_a_hint_row_is_explained() -> None:
+    written = WrittenHint(digest="d", text="t", prompt_ids=(), completion=Completion((), (), ()))
+    (row,) = hint_rows(0, [written])
+    assert documented_fields("hints") == set(row)
+
+
+def test_every_field_of_a_design_row_is_explained() -> None:
+    (row,) = design_rows(0, [Admission(attempt(), None)], [measured()])
     assert documented_fields("designs") == {key for key, _ in flat(row)} | {"measured"}
 
 

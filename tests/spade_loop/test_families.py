@@ -5,6 +5,7 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from spade_loop.families import (
     render,
 )
 from spade_loop.families import catalogue as catalogue_module
-from synthgym.contract import SKILLS
+from synthgym.contract import SKILLS, TOOL_SKILLS
 
 FAMILIES = load_families()
 EASIEST = {
@@ -42,8 +43,21 @@ def sample(family: Family, count: int = 12) -> list[Blueprint]:
 # families
 
 
-def test_there_is_one_family_for_each_skill() -> None:
-    assert sorted(family.skill for family in FAMILIES) == sorted(SKILLS)
+def test_there_is_one_family_for_each_skill_of_games() -> None:
+    assert sorted(f.skill for f in FAMILIES if not f.has_tools) == sorted(SKILLS)
+
+
+def test_families_with_tools_exercise_different_skills_of_tool_use() -> None:
+    skills = sorted(family.skill for family in FAMILIES if family.has_tools)
+    documented = (Path(__file__).parents[2] / "docs" / "spade.md").read_text(encoding="utf-8")
+    assert len(set(skills)) == len(skills) == 4
+    assert set(skills) <= set(TOOL_SKILLS)
+    assert f"with tools ({', '.join(f'`{skill}`' for skill in skills)})" in documented
+
+
+@each_family
+def test_a_family_has_tools_when_its_class_is_a_tool_env(family: Family) -> None:
+    assert family.has_tools == ("(ToolEnv):" in family.source)
 
 
 @each_family

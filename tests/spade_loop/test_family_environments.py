@@ -11,7 +11,7 @@ from spade_loop.config import load_config
 from spade_loop.families import Blueprint, Family, load_families, random_blueprint, render
 from synthgym.validation import validate
 
-FAMILIES = load_families()
+FAMILIES = tuple(family for family in load_families() if not family.has_tools)
 TINY = load_config("tiny")
 EASIEST = {
     family.name: Blueprint(family.name, {k: v[0] for k, v in family.choices().items()})

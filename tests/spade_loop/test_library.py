@@ -10,7 +10,7 @@ import pytest
 
 from spade_loop.errors import RunStateError
 from spade_loop.library import STARTING, Library
-from spade_loop.measurement import Measured, measure
+from spade_loop.measurement import Arms, Measured, measure
 from spade_loop.types import Arm, Candidate, Completion, Outcome, StopReason, Trajectory
 from synthgym.registry import Snapshot, bundled_root, write_snapshot
 from synthgym.spec import EnvRecord, SynthEnvSpec
@@ -56,9 +56,10 @@ def measured(made: SynthEnvSpec, table: Sequence[Sequence[float]]) -> Measured:
             for k, plain in enumerate(row)
             for earned in [plain if arm is Arm.PLAIN else 1.0]
         ]
-        for arm in Arm
+        for arm in (Arm.PLAIN, Arm.HINTED)
     ]
-    return measure(made, arms[0], arms[1], lambda _s, _t: True)
+    both = Arms(plain=tuple(arms[0]), hinted=tuple(arms[1]))
+    return measure(made, both, lambda _s, _t: True, iteration=0)
 
 
 def test_a_snapshot_is_where_a_library_starts() -> None:

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spade_loop.alarms import alarms
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import Script, ScriptedSampler
 from spade_loop.config import load_config
 from spade_loop.corpus import Corpus
+from spade_loop.curriculum import Uniform
+from spade_loop.design.admission import Admission
+from spade_loop.field import choose
 from spade_loop.library import Library
-from spade_loop.loop import Loop, alarms, choose, designer_rewards, play
-from spade_loop.measurement import Measured, measure
-from spade_loop.progress import Silent
+from spade_loop.loop import Loop, waiting
+from spade_loop.measurement import Arms, Measured, measure
+from spade_loop.progress import Progress, Silent
 from spade_loop.rewards import Regret
 from spade_loop.state import RunDirectory, RunState
 from spade_loop.types import Arm, Candidate, Completion, Outcome, StopReason, Trajectory
@@ -54,10 +58,13 @@ Making = Callable[..., Loop]
 
 @pytest.fixture
 def making(pool: Pool, tmp_path: Path) -> Making:
-    def make(library: Library | None = None, *settings: str) -> Loop:
+    def make(
+        library: Library | None = None, *settings: str, progress: Progress | None = None
+    ) -> Loop:
         config = load_config("tiny", [*SETTINGS, *settings])
         directory = RunDirectory(tmp_path / "run")
-        return Loop(config, directory, library or Library(), CORPUS, pool, Silent())
+        listener = progress or Silent()
+        return Loop(config, directory, library or Library(), CORPUS, pool, listener)
 
     return make
 
@@ -97,8 +104,15 @@ def library_of(old: Sequence[int], new: Sequence[int] = ()) -> Library:
 
 
 def chosen(loop: Loop, old: Sequence[int], new: Sequence[int], iteration: int = 0) -> list[str]:
-    candidates = [candidate(None), *(candidate(spec(n)) for n in new)]
-    return [s.name for s in choose(loop, library_of(old, new), candidates, iteration)]
+    return names_of(loop, library_of(old, new), [spec(n).digest for n in new], iteration)
+
+
+def names_of(
+    loop: Loop, library: Library, proposed: Sequence[str], iteration: int = 0
+) -> list[str]:
+    rng = loop.rng(iteration, "environments")
+    picked = choose(loop.config, library, Uniform(), proposed, rng)
+    return [library.specs[digest].name for digest in picked]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +152,7 @@ def test_quarantine_is_kept_out_even_when_its_content_is_admitted_again(making: 
     for number in (1, 101):
         digest = spec(number).digest
         library.records[digest] = replace(library.records[digest], quarantined=True)
-    candidates = [candidate(spec(100)), candidate(spec(101))]
-    names = [s.name for s in choose(loop, library, candidates, 0)]
+    names = names_of(loop, library, [spec(100).digest, spec(101).digest])
     assert sorted(names) == ["X0", "X100", "X2"]
 
 
@@ -153,7 +166,7 @@ def test_content_that_is_new_and_held_is_played_once(making: Making) -> None:
 
 def measured(made: SynthEnvSpec, regret: float, rate: float = 0.5) -> Measured:
     arms = [
-        [
+        tuple(
             Trajectory(
                 digest=made.digest,
                 seed=seed,
@@ -167,28 +180,31 @@ def measured(made: SynthEnvSpec, regret: float, rate: float = 0.5) -> Measured:
                 stop=StopReason.FAILURE,
             )
             for seed in range(2)
-        ]
-        for arm in Arm
+        )
+        for arm in (Arm.PLAIN, Arm.HINTED)
     ]
-    m = measure(made, arms[0], arms[1], lambda _s, _t: False)
+    both = Arms(plain=arms[0], hinted=arms[1])
+    m = measure(made, both, lambda _s, _t: False, iteration=0)
     return replace(m, regret=Regret(regret, 0.1, rate, rate, 2))
 
 
-def test_a_rare_cell_earns_a_bonus_and_only_what_was_played_earns_anything(making: Making) -> None:
-    loop = making(None, "designer.cell_bonus=0.1", "reward.designer=regret")
-    state = RunState(cells=(("levers", "levers"), ("levers",), ("map",)))
+def test_a_rare_cell_earns_a_bonus(making: Making) -> None:
+    loop = making(None, "designer.cell_bonus=0.1")
+    loop.state = RunState(cells=(("levers", "levers"), ("levers",), ("map",)))
     candidates = [
         candidate(spec(1), "levers"),
         candidate(None),
         candidate(spec(2), "map"),
         candidate(spec(3), "belt"),
-        candidate(spec(4), "belt"),
     ]
-    played = [measured(spec(1), 0.2), measured(spec(2), 0.2), measured(spec(3), 0.2)]
-    rewards = designer_rewards(loop, candidates, played, state)
-    assert sorted(rewards) == [0, 2, 3]
-    expected = [0.2 - 0.1 * np.log(share / 5) for share in (4, 2, 1)]
-    assert [rewards[i] for i in (0, 2, 3)] == pytest.approx(expected)
+    made = waiting(loop, [Admission(c, None) for c in candidates], 5)
+    assert made.iteration == 5
+    assert [a.digest for a in made.attempts] == [
+        "" if c.spec is None else c.spec.digest for c in candidates
+    ]
+    assert [a.valid for a in made.attempts] == [True, False, True, True]
+    expected = [-0.1 * np.log(share / 5) for share in (4, 4, 2, 1)]
+    assert [a.bonus for a in made.attempts] == pytest.approx(expected)
 
 
 def test_high_regret_that_only_the_hint_explains_is_an_alarm() -> None:
@@ -202,7 +218,7 @@ def test_high_regret_that_only_the_hint_explains_is_an_alarm() -> None:
 
 def test_few_kinds_of_design_over_ten_iterations_are_an_alarm() -> None:
     few = RunState(cells=(("a", "b"), ("c",), *[("a", "b", "c")] * 8))
-    assert alarms(few, [])[0].startswith("alarm: designs of the last 10 iterations")
+    assert alarms(few, [])[0].startswith("alarm: designs of the last 10 regenerations")
     assert alarms(replace(few, cells=few.cells[1:]), []) == ()
     assert alarms(RunState(cells=(("a", "b", "c", "d"),) * 10), []) == ()
 
@@ -220,7 +236,24 @@ def test_every_purpose_has_a_stream_of_its_own(making: Making) -> None:
     assert len(streams) == 9
 
 
-class Field(Silent):
+def played(
+    loop: Loop,
+    sampler: ScriptedSampler,
+    specs: Sequence[SynthEnvSpec],
+    iteration: int,
+    *,
+    hinted: bool = True,
+) -> list[Measured]:
+    return loop.field.play(
+        sampler,
+        specs,
+        iteration=iteration,
+        hinted=hinted,
+        streams=lambda purpose: loop.stream(iteration, purpose),
+    )
+
+
+class Counted(Silent):
     def __init__(self) -> None:
         self.advanced = 0
 
@@ -231,12 +264,12 @@ class Field(Silent):
 def test_both_arms_play_the_same_seeds_as_often(
     making: Making, scripted: Callable[[Script], ScriptedSampler]
 ) -> None:
-    loop = making(None, "agent.seeds=3")
-    loop.progress = progress = Field()
+    progress = Counted()
+    loop = making(None, "agent.seeds=3", progress=progress)
     field = [Snapshot.open(bundled_root()).spec(e.digest) for e in Snapshot.open(bundled_root())][
         :2
     ]
-    results = play(loop, scripted(lambda *_: "no box"), field, iteration=4)
+    results = played(loop, scripted(lambda *_: "no box"), field, 4)
     assert [m.spec for m in results] == field
     for m in results:
         keys = [[(t.seed, t.play) for t in arm] for arm in (m.plain, m.hinted)]
@@ -246,3 +279,53 @@ def test_both_arms_play_the_same_seeds_as_often(
         assert len(set(m.seeds)) == 3
     assert results[0].seeds == results[1].seeds
     assert progress.advanced == 2 * 3 * 2 * 2
+
+
+def bundled(count: int) -> list[SynthEnvSpec]:
+    snapshot = Snapshot.open(bundled_root())
+    return [snapshot.spec(e.digest) for e in snapshot][:count]
+
+
+def test_unpaired_arms_share_no_seed(
+    making: Making, scripted: Callable[[Script], ScriptedSampler]
+) -> None:
+    loop = making(None, "reward.paired=false", "agent.seeds=3")
+    (m,) = played(loop, scripted(lambda *_: "no box"), bundled(1), 0)
+    assert {t.seed for t in m.plain}.isdisjoint(t.seed for t in m.hinted)
+    assert (len(m.plain), len(m.hinted)) == (6, 6)
+    assert m.interval is None
+
+
+def test_an_iteration_without_hints_plays_the_plain_arm_alone(
+    making: Making, scripted: Callable[[Script], ScriptedSampler]
+) -> None:
+    (m,) = played(making(), scripted(lambda *_: "no box"), bundled(1), 0, hinted=False)
+    assert (len(m.plain), m.hinted, m.placebo) == (4, (), ())
+
+
+def test_a_placebo_is_a_third_arm_on_the_same_seeds(
+    making: Making, scripted: Callable[[Script], ScriptedSampler]
+) -> None:
+    loop = making(None, "hints.placebo=true")
+    (m,) = played(loop, scripted(lambda *_: "no box"), bundled(1), 0)
+    assert [(t.seed, t.play) for t in m.placebo] == [(t.seed, t.play) for t in m.plain]
+    shown = {t.arm: t.turns[0].observation for t in (m.plain[0], m.hinted[0], m.placebo[0])}
+    plain, hinted, placebo = (shown[arm] for arm in Arm)
+    assert hinted.startswith(f"{plain}\n\nHint: ")
+    assert placebo.startswith(f"{plain}\n\nHint: ")
+    assert hinted != placebo
+    assert len(placebo.split()) == len(hinted.split())
+
+
+def test_playing_goes_on_until_the_interval_is_narrow_and_trains_on_the_first_seeds(
+    making: Making, scripted: Callable[[Script], ScriptedSampler]
+) -> None:
+    settings = ("agent.max_seeds=16", "agent.half_width=0.3")
+    (narrow,) = played(making(None, *settings), scripted(lambda *_: "no box"), bundled(1), 0)
+    (once,) = played(making(), scripted(lambda *_: "no box"), bundled(1), 0)
+    assert len(narrow.seeds) in (4, 8, 16)
+    assert narrow.interval is not None
+    assert narrow.interval.half_width <= 0.3 or len(narrow.seeds) == 16
+    assert narrow.trained_seeds == 2
+    # The first seeds are those of a run that plays once.
+    assert narrow.plain[:4] == once.plain

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from spade_loop.config import RewardConfig
-from spade_loop.measurement import Measured, fault_reproduces, measure
+from spade_loop.measurement import Arms, Measured, fault_reproduces, measure
 from spade_loop.types import Arm, Completion, StopReason, Trajectory, Turn
+from synthgym.sandbox import EnvFault, FaultKind
 from synthgym.spec import EnvRecord, Limits, SynthEnvSpec
 
 FAULTY = '''"""Does as it is told."""
@@ -44,7 +45,6 @@ SPEC = SynthEnvSpec(
     name="Faulty",
     limits=Limits(step_seconds=0.2),
 )
-NAN = float("nan")
 
 
 def trajectory(
@@ -83,9 +83,18 @@ def arm_of(arm: Arm, table: Sequence[Sequence[float]]) -> list[Trajectory]:
 def measured(
     plain: Sequence[Sequence[float]], hinted: Sequence[Sequence[float]], *, blamed: bool = True
 ) -> Measured:
-    return measure(
-        SPEC, arm_of(Arm.PLAIN, plain), arm_of(Arm.HINTED, hinted), lambda _s, _t: blamed
-    )
+    return of_arms(arm_of(Arm.PLAIN, plain), arm_of(Arm.HINTED, hinted), blamed=blamed)
+
+
+def of_arms(
+    plain: Sequence[Trajectory],
+    hinted: Sequence[Trajectory],
+    *,
+    blamed: bool = True,
+    paired: bool = True,
+) -> Measured:
+    arms = Arms(plain=tuple(plain), hinted=tuple(hinted))
+    return measure(SPEC, arms, lambda _s, _t: blamed, iteration=7, paired=paired)
 
 
 def test_regret_pairs_the_arms_seed_by_seed() -> None:
@@ -98,7 +107,7 @@ def test_regret_pairs_the_arms_seed_by_seed() -> None:
     assert m.regret.seeds == 3
 
 
-@pytest.mark.parametrize("arm", list(Arm))
+@pytest.mark.parametrize("arm", [Arm.PLAIN, Arm.HINTED])
 def test_a_fault_in_one_arm_drops_its_seed_in_both(arm: Arm) -> None:
     tables = {Arm.PLAIN: [[0, 0], [1, 1], [0, 0]], Arm.HINTED: [[1, 1], [1, 1], [1, 1]]}
     tables[arm][1] = [1, -1]
@@ -113,19 +122,17 @@ def test_a_fault_in_one_arm_drops_its_seed_in_both(arm: Arm) -> None:
 def test_an_observation_that_fills_the_context_is_not_charged_to_the_agent() -> None:
     hinted = arm_of(Arm.HINTED, [[1], [1], [1]])
     hinted[1] = trajectory(101, 0, Arm.HINTED, 0.0, StopReason.CONTEXT, actions=())
-    m = measure(SPEC, arm_of(Arm.PLAIN, [[0], [0], [0]]), hinted, lambda _s, _t: True)
+    m = of_arms(arm_of(Arm.PLAIN, [[0], [0], [0]]), hinted)
     assert (m.regret.seeds, m.regret.value, m.fault_share) == (2, 1.0, 0.0)
     # One that was cut after a turn was the agent's own.
     hinted[1] = trajectory(101, 0, Arm.HINTED, 0.0, StopReason.CONTEXT)
-    m = measure(SPEC, arm_of(Arm.PLAIN, [[0], [0], [0]]), hinted, lambda _s, _t: True)
+    m = of_arms(arm_of(Arm.PLAIN, [[0], [0], [0]]), hinted)
     assert m.regret.seeds == 3
 
 
 def test_a_fault_that_does_not_come_again_costs_the_seed_and_nothing_else() -> None:
     m = measured([[0, 0], [1, -1], [0, 1]], [[1, 1], [1, 1], [1, 1]], blamed=False)
     assert (m.fault_share, m.quarantined, m.regret.seeds) == (0.0, False, 2)
-    config = RewardConfig(designer="regret")
-    assert m.designer_reward(config) == m.regret.value
 
 
 @pytest.mark.parametrize(("faults", "quarantined"), [(2, False), (3, True)])
@@ -136,26 +143,39 @@ def test_more_than_a_quarter_of_faulty_plays_is_quarantine(faults: int, quaranti
     assert m.quarantined is quarantined
 
 
-def test_the_designers_reward_mixes_in_the_floor_by_the_share_of_faults() -> None:
-    m = measured([[0], [1], [-1], [0]], [[1]] * 4)
-    config = RewardConfig(designer="regret", fault_floor=-0.5)
-    assert m.designer_reward(config) == pytest.approx(7 / 8 * (2 / 3) + 1 / 8 * -0.5)
+def test_the_interval_holds_the_regret_and_needs_pairs() -> None:
+    m = measured([[0, 0], [1, 1], [0.5, 0]], [[1, 0], [1, 1], [1, 1]])
+    assert m.interval is not None
+    assert m.interval.low <= m.regret.value <= m.interval.high
+    plain, hinted = arm_of(Arm.PLAIN, [[0], [0]]), arm_of(Arm.HINTED, [[1], [1]])
+    assert of_arms(plain, hinted, paired=False).interval is None
+    assert of_arms(plain, []).interval is None
 
 
-@pytest.mark.parametrize(
-    ("plain", "blamed", "reward"),
-    [
-        ([[-1], [-1], [-1]], True, -0.5),
-        ([[-1], [-1], [-1]], False, NAN),
-        ([[-1], [-1], [0]], False, NAN),
-    ],
-)
-def test_what_was_not_measured_earns_the_floor_only_when_faults_came_again(
-    plain: list[list[float]], blamed: bool, reward: float
-) -> None:
-    m = measured(plain, [[1]] * 3, blamed=blamed)
+def test_unpaired_arms_drop_their_seeds_apart() -> None:
+    plain = arm_of(Arm.PLAIN, [[0], [-1], [0], [0]])
+    hinted = [replace(t, seed=t.seed + 1000) for t in arm_of(Arm.HINTED, [[1], [1], [1], [-1]])]
+    m = of_arms(plain, hinted, paired=False)
+    assert (m.regret.value, m.regret.seeds) == (1.0, 3)
+
+
+def test_an_iteration_without_hints_knows_the_solve_rate_alone() -> None:
+    m = of_arms(arm_of(Arm.PLAIN, [[1], [0]]), [])
     assert not m.measurable
-    assert m.designer_reward(RewardConfig()) == pytest.approx(reward, nan_ok=True)
+    assert (m.regret.solve_rate, m.regret.seeds) == (0.5, 2)
+    assert m.visit.hinted == ()
+
+
+def test_a_visit_says_the_same_as_plain_data() -> None:
+    m = measured([[0, 0], [1, -1], [0.5, 0]], [[1, 0], [1, 1], [1, 1]])
+    assert m.visit.regret() == m.regret
+    assert (m.visit.iteration, m.visit.plays, m.visit.faults) == (7, 12, 1.0)
+    assert not m.visit.hung
+    slow = replace(
+        arm_of(Arm.PLAIN, [[-1]])[0], fault=EnvFault(FaultKind.TIMEOUT, "step", "too long")
+    )
+    assert of_arms([slow], arm_of(Arm.HINTED, [[1]])).visit.hung
+    assert not of_arms([slow], arm_of(Arm.HINTED, [[1]]), blamed=False).visit.hung
 
 
 def test_equal_plays_of_a_seed_are_replayed_once() -> None:
@@ -167,7 +187,8 @@ def test_equal_plays_of_a_seed_are_replayed_once() -> None:
 
     plain = arm_of(Arm.PLAIN, [[-1, -1], [-1, -1], [0, 0]])
     plain[3] = trajectory(101, 1, Arm.PLAIN, 0.0, StopReason.FAULT, actions=("b",))
-    m = measure(SPEC, plain, arm_of(Arm.HINTED, [[0, 0]] * 3), reproduces)
+    arms = Arms(plain=tuple(plain), hinted=tuple(arm_of(Arm.HINTED, [[0, 0]] * 3)))
+    m = measure(SPEC, arms, reproduces, iteration=0)
     assert [(t.seed, t.actions) for t in asked] == [(100, ("a",)), (101, ("a",)), (101, ("b",))]
     assert m.fault_share == pytest.approx(2 / 12)
 

@@ -80,7 +80,7 @@ def design(iteration: int, spec: SynthEnvSpec | None = None, **changes: Any) -> 
         "index": 0,
         "skill": "optimisation",
         "document": "doc-7",
-        "initial": False,
+        "designer": "policy",
         "outcome": "refused" if spec is None else "admitted",
         "reasons": ["reward-range"] if spec is None else [],
         "detail": "paid 1.5" if spec is None else "",

@@ -124,7 +124,7 @@ def test_the_headline_says_whether_regret_stands_out_of_the_noise(
     regret: MeanRegret, said: str
 ) -> None:
     row = MetricsRow(iteration=0, solve_rate=Arms(plain=0.1, hinted=0.2), regret=regret)
-    run = Run(Path(), Config(iterations=1), (row,), (), {})
+    run = Run(Path(), Config(iterations=1), (row,), (), {}, {})
     sentences = " ".join(headline(run))
     assert said in sentences
     assert "1 of 1 iteration is complete" in sentences
@@ -132,7 +132,7 @@ def test_the_headline_says_whether_regret_stands_out_of_the_noise(
 
 def test_the_headline_says_how_often_a_reply_held_no_action() -> None:
     def said(*rows: MetricsRow) -> str:
-        return " ".join(headline(Run(Path(), Config(iterations=2), rows, (), {})))
+        return " ".join(headline(Run(Path(), Config(iterations=2), rows, (), {}, {})))
 
     first = MetricsRow(
         iteration=0,

@@ -22,9 +22,11 @@ from spade_loop.completers import Sampler
 from spade_loop.config import Config, load_config
 from spade_loop.errors import BatchError
 from spade_loop.progress import Silent
+from spade_loop.scoring import token_advantages
 from spade_loop.tensors import drop_padding_columns, grammar_logprobs, sort_by_length
-from spade_loop.trainer import StepReport
+from spade_loop.trainer import Checkpoints, StepReport
 from spade_loop.types import Completion, Message, Role, Sample
+from spade_loop.world import Alone
 
 pytestmark = pytest.mark.filterwarnings(
     # torch and TRL warn about their own dependencies here; none of it is ours to act on.
@@ -64,6 +66,9 @@ class Hooks:
         assert iteration == len(self.reports)
         return self._make(sampler)
 
+    def scalars(self) -> dict[str, float]:
+        return {"collected": float(len(self.reports) + 1)}
+
     def commit(self, checkpoint: Path, step: StepReport) -> None:
         self.reports.append(step)
         self.checkpoints.append(sorted(p.name for p in checkpoint.iterdir()))
@@ -73,14 +78,20 @@ def sampled(sampler: Sampler, advantages: Sequence[float]) -> list[Sample]:
     """Designer rows under a grammar and agent rows of free text, half of each."""
     half = len(advantages) // 2
     prompt = sampler.chat.prompt([Message("user", "Design a lock.")])
-    designs = sampler.open([prompt] * half, seed=[1]).generate(range(half), 40, SCHEMA)
-    plays = sampler.open([prompt] * half, seed=[2]).generate(range(half), 6)
+    designs = sampler.open([prompt] * half, streams=_streams(half, 1)).generate(
+        range(half), 40, SCHEMA
+    )
+    plays = sampler.open([prompt] * half, streams=_streams(half, 2)).generate(range(half), 6)
     completions = [designs[i] for i in range(half)] + [plays[i] for i in range(half)]
     roles = [Role.DESIGNER] * half + [Role.AGENT] * half
     return [
         Sample(role=r, group=str(r), prompt_ids=prompt, completion=c, reward=0.0, advantage=a)
         for r, c, a in zip(roles, completions, advantages, strict=True)
     ]
+
+
+def _streams(rows: int, *seed: int) -> list[list[int]]:
+    return [[*seed, row] for row in range(rows)]
 
 
 def run(
@@ -90,7 +101,12 @@ def run(
     policy = load_policy(config.policy)
     hooks = Hooks(make)
     adapter.train(
-        policy, hooks, config, scratch=tmp_path / "scratch", resume=None, progress=Silent()
+        policy,
+        hooks,
+        config,
+        checkpoints=Checkpoints(tmp_path / "scratch"),
+        progress=Silent(),
+        world=Alone(),
     )
     return hooks, policy, config
 
@@ -269,7 +285,7 @@ def test_the_sampler_reports_the_probabilities_that_the_model_gives(
 ) -> None:
     sampler = TransformersSampler(model, tokenizer, chat)
     prompts = [chat.prompt([Message("user", text)]) for text in ("a", "a longer question", "b")]
-    dialogue = sampler.open(prompts, seed=[0, 3])
+    dialogue = sampler.open(prompts, streams=_streams(3, 0, 3))
     first = dialogue.generate(range(3), 5)
     dialogue.drop([1])
     suffix = {i: chat.next_turn("go on", stopped=first[i].stopped) for i in (0, 2)}
@@ -296,7 +312,49 @@ def test_the_same_seed_samples_the_same_tokens(
     sampler = TransformersSampler(model, tokenizer, chat)
     prompt = chat.prompt([Message("user", "a")])
     draws = [
-        sampler.open([prompt] * 2, seed=seed).generate(range(2), 8)
+        sampler.open([prompt] * 2, streams=_streams(2, *seed)).generate(range(2), 8)
         for seed in ([1, 2], [1, 2], [1, 3])
     ]
     assert draws[0] == draws[1] != draws[2]
+
+
+@pytest.mark.slow
+def test_what_a_conversation_says_does_not_depend_on_the_others(
+    model: Any, tokenizer: Any, chat: ChatFormat
+) -> None:
+    sampler = TransformersSampler(model, tokenizer, chat)
+    prompts = [chat.prompt([Message("user", text)]) for text in ("a", "bb", "something longer")]
+    streams = _streams(3, 7)
+    together = sampler.open(prompts, streams=streams).generate(range(3), 12)
+    for row in range(3):
+        alone = sampler.open([prompts[row]], streams=[streams[row]]).generate([0], 12)
+        assert alone[0].ids == together[row].ids
+
+
+@pytest.mark.slow
+def test_a_completion_is_scored_as_it_was_drawn_while_the_weights_stay(
+    model: Any, tokenizer: Any, chat: ChatFormat
+) -> None:
+    sampler = TransformersSampler(model, tokenizer, chat, temperature=0.7)
+    prompt = chat.prompt([Message("user", "Design a lock.")])
+    for schema in (None, SCHEMA):
+        drawn = sampler.open([prompt], streams=[[1]]).generate([0], 40, schema)[0]
+        scored = sampler.score(prompt, drawn)
+        assert scored == pytest.approx(drawn.drawn_logprobs(), abs=1e-4)
+        assert any(scored)
+        if schema is not None:
+            assert set(drawn.chosen) == set(drawn.allowed) != set()
+
+
+def test_advantages_have_a_column_a_token_only_where_tokens_weigh_differently() -> None:
+    plain = Sample(
+        role=Role.AGENT,
+        group="g",
+        prompt_ids=(1, 2, 3),
+        completion=Completion((4, 5), (0.0, 0.0), (1, 1)),
+        reward=0.0,
+        advantage=2.0,
+    )
+    late = replace(plain, prompt_ids=(1,), weights=(0.5, 0.0), advantage=-1.0)
+    assert token_advantages([plain, plain], 4).tolist() == [2.0, 2.0]
+    assert token_advantages([plain, late], 4).tolist() == [[2.0] * 4, [-0.5, 0.0, -1.0, -1.0]]

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from chat_tokenizers import template
 
 from spade_loop.backends import weights
 from spade_loop.backends.weights import BUNDLED, BundledModel, check_model, load_policy
 from spade_loop.config import PolicyConfig
 from spade_loop.errors import MissingExtraError, ModelError
+from spade_loop.types import Message
 
 NAME = "smollm2-135m-instruct"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -181,6 +183,42 @@ def test_a_template_that_turns_cannot_be_appended_to_is_refused_at_once(damaged:
     (damaged / "chat_template.jinja").write_text(template)
     with pytest.raises(ModelError, match="drops or reorders messages"):
         load_policy(config(str(damaged)))
+
+
+def edit(folder: Path, name: str, **changes: Any) -> None:
+    """Change keys of a JSON file; None takes a key out."""
+    content = json.loads((folder / name).read_text()) | changes
+    kept = {key: value for key, value in content.items() if value is not None}
+    (folder / name).write_text(json.dumps(kept))
+
+
+def test_every_stop_token_of_the_generation_config_ends_a_reply(damaged: Path) -> None:
+    edit(damaged, "generation_config.json", eos_token_id=[1, 7, 9])
+    policy = load_policy(config(str(damaged), dtype="float32"))
+    assert policy.chat.stop_ids == {1, 7, 9}
+
+
+def test_without_eos_and_pad_the_end_of_a_reply_stands_for_both(damaged: Path) -> None:
+    edit(damaged, "tokenizer_config.json", eos_token=None, pad_token=None)
+    edit(damaged, "generation_config.json", eos_token_id=None)
+    policy = load_policy(config(str(damaged), dtype="float32"))
+    assert policy.chat.stop_ids == {1}
+    assert (policy.tokenizer.eos_token_id, policy.tokenizer.pad_token_id) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("thinking", "thought"), [("template", False), ("on", False), ("off", True)]
+)
+def test_thinking_is_handed_to_the_template(thinking: Any, thought: bool, damaged: Path) -> None:
+    (damaged / "chat_template.jinja").write_text(template("qwen3"))
+    policy = load_policy(config(str(damaged), dtype="float32", thinking=thinking))
+    prompt = policy.chat.prompt([Message("user", "Go")])
+    assert policy.tokenizer.decode(prompt).endswith("</think>\n\n") is thought
+
+
+def test_thinking_that_the_template_cannot_be_told_is_refused(tiny_model: Path) -> None:
+    with pytest.raises(ModelError, match=r"policy\.model: .*thinking=false.*enable_thinking"):
+        load_policy(config(str(tiny_model), thinking="off"))
 
 
 @pytest.mark.parametrize(

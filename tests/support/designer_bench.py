@@ -15,8 +15,11 @@ from spade_loop.config import (
     ValidationConfig,
 )
 from spade_loop.corpus import Corpus
-from spade_loop.design.designer import Admission, Designer
-from spade_loop.design.dialects import Assignment, make_dialect
+from spade_loop.design.admission import Admission, Admitter
+from spade_loop.design.assignments import Assignment
+from spade_loop.design.authors import Authors
+from spade_loop.design.designer import Designer
+from spade_loop.design.dialects import make_dialect
 from spade_loop.types import Completion
 from synthgym.memory import NoveltyMemory
 from synthgym.sandbox import Pool
@@ -37,14 +40,22 @@ class Bench:
     def designer(
         self, dialect: str, allowed: tuple[str, ...] = ALLOWABLE, **settings: Any
     ) -> Designer:
-        plain: dict[str, Any] = {"max_tokens": PLENTY, "initial_share": 0.0, "dialect": dialect}
+        plain: dict[str, Any] = {
+            "max_tokens": PLENTY,
+            "initial_share": 0.0,
+            "dialect": dialect,
+            "candidates": 8,
+        }
         config = Config(
             seed=5,
             policy=PolicyConfig(model="recorded"),
             designer=DesignerConfig(**plain | settings),
             validation=ValidationConfig(allowed=allowed),
         )
-        return Designer(config, make_dialect(config.designer), self.corpus, "recorded")
+        chosen = make_dialect(config.designer)
+        return Designer(
+            config, chosen, Admitter(config, chosen, self.pool), Authors(config, chosen, {})
+        )
 
     def sampler(self, replies: Sequence[str]) -> ScriptedSampler:
         left = iter(replies)
@@ -62,7 +73,7 @@ class Bench:
                 self,
                 prompts: Sequence[Sequence[int]],
                 *,
-                seed: Sequence[int],
+                streams: Sequence[Sequence[int]],
                 initial: bool = False,
             ) -> ScriptedDialogue:
                 bench.opened.append((initial, len(prompts)))
@@ -79,5 +90,4 @@ class Bench:
     ) -> list[Admission]:
         """Admissions of replies to assignments, one each, asked for in this order."""
         given, replies = zip(*attempts, strict=True)
-        proposed = designer.propose(self.sampler(replies), given, (5, iteration))
-        return designer.admit(proposed, memory, self.pool, iteration)
+        return designer.design(self.sampler(replies), given, memory, iteration, (5, iteration))

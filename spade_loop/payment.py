@@ -1,0 +1,222 @@
+"""What the designer is paid: from the windows of its environments to the rows of its update."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spade_loop.completers import Sampler
+from spade_loop.config import Config
+from spade_loop.hints import WrittenHint
+from spade_loop.measurement import MIN_SEEDS, QUARANTINE_SHARE
+from spade_loop.rewards import (
+    Floats,
+    Incidents,
+    RewardSettings,
+    Tracker,
+    designer_advantages,
+    designer_reward,
+    reference_designer_advantages,
+    reference_multiplier,
+    update_trackers,
+)
+from spade_loop.schedule import Attempt, Waiting
+from spade_loop.types import JsonRow, Role, Sample
+from spade_loop.windows import Visit, fault_share, window_of
+
+Windows = Mapping[str, Sequence[Visit]]
+"""What was measured of each environment, by digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """The designer's rows of a step, and what was noticed on the way."""
+
+    samples: tuple[Sample, ...]
+    delayed: int = 0
+    """Rows whose tokens were weighed, because the policy has moved since they were sampled."""
+    dropped: int = 0
+    """Rows that were dropped because it had moved too far."""
+    effective: float | None = None
+    """Mean effective share of the tokens of the delayed rows."""
+    trackers: Mapping[str, Tracker]
+    """Mean returns of each skill, for the reward `learning_potential`."""
+
+    def to_json(self) -> JsonRow:
+        """A part of the iteration's row in `metrics.jsonl`."""
+        return {"delayed": self.delayed, "dropped": self.dropped, "effective": self.effective}
+
+
+def earned(
+    attempt: Attempt,
+    windows: Windows,
+    config: Config,
+    trackers: Mapping[str, Tracker],
+) -> float:
+    """What one attempt is paid; NaN when nothing was measured of it."""
+    visits = windows.get(attempt.digest, ())
+    if not attempt.digest or not visits:
+        return math.nan
+    window = window_of(visits, attempt.skill)
+    if config.schedule.regret == "matched":
+        window = replace(window, regret=window.matched)
+    faults = fault_share(visits)
+    if window.regret.seeds < MIN_SEEDS:
+        return config.reward.fault_floor if faults > QUARANTINE_SHARE else math.nan
+    incidents = Incidents(
+        fault_share=faults,
+        # The released code pays for a step that hung the floor, whatever else was measured.
+        step_timeout=config.reward.reference and any(v.hung for v in visits),
+        repaired=attempt.repaired,
+    )
+    settings = reward_settings(config, trackers)
+    return designer_reward(config.reward.designer, window, incidents, settings) + attempt.bonus
+
+
+def reward_settings(config: Config, trackers: Mapping[str, Tracker]) -> RewardSettings:
+    """What a recipe says about the designer's reward."""
+    reward = config.reward
+    return RewardSettings(
+        gate=reward.gate,
+        floored=reward.floored or reward.reference,
+        estimator="means" if reward.reference else "paired",
+        blend=reward.blend,
+        learning=reward.learning,
+        trackers=trackers,
+        fault_floor=reward.fault_floor,
+        repaired_factor=reward.repaired_factor,
+    )
+
+
+def pay(
+    due: Sequence[Waiting],
+    windows: Windows,
+    trackers: Mapping[str, Tracker],
+    config: Config,
+    sampler: Sampler,
+    step: int,
+) -> Payment:
+    """Rows of the attempts that are due in this step, centred within their groups."""
+    learning = config.reward.learning
+    samples: list[Sample] = []
+    shares: list[float] = []
+    dropped = 0
+    for waiting in due:
+        late = step > waiting.iteration
+        played = [
+            window_of(windows[a.digest], a.skill) for a in waiting.attempts if windows.get(a.digest)
+        ]
+        after = update_trackers(trackers, played, learning)
+        baseline = after if learning.update_first else trackers
+        trackers = after
+        for sample in designer_samples(waiting.attempts, windows, config, baseline):
+            if not late or sample.advantage == 0.0:
+                samples.append(sample)
+                continue
+            weights = _weights(sample, sampler, config.trainer.max_ratio)
+            share = effective_share(weights, sample.completion.mask)
+            shares.append(share)
+            if share < config.trainer.min_effective:
+                dropped += 1
+            else:
+                samples.append(replace(sample, weights=tuple(weights)))
+    return Payment(
+        samples=tuple(samples),
+        delayed=len(shares),
+        dropped=dropped,
+        effective=float(np.mean(shares)) if shares else None,
+        trackers=trackers,
+    )
+
+
+def designer_samples(
+    attempts: Sequence[Attempt],
+    windows: Windows,
+    config: Config,
+    trackers: Mapping[str, Tracker],
+) -> list[Sample]:
+    """A row for each attempt that may be trained on.
+
+    Baselines are taken over all attempts of a group, those of other designers included.
+    """
+    samples: list[Sample] = []
+    weight = 0.0 if config.reward.reference else config.reward.valid_weight
+    for group in dict.fromkeys(a.group for a in attempts):
+        own = [a for a in attempts if a.group == group]
+        valid_N = np.asarray([float(a.valid) for a in own])
+        reward_N = np.asarray([earned(a, windows, config, trackers) for a in own])
+        advantage_N = _advantages(valid_N, reward_N, config)
+        earned_N = weight * valid_N + np.nan_to_num(reward_N)
+        samples += [
+            Sample(
+                role=Role.DESIGNER,
+                group=group,
+                prompt_ids=a.prompt_ids,
+                completion=a.completion,
+                reward=float(reward),
+                advantage=float(advantage),
+            )
+            for a, advantage, reward in zip(own, advantage_N, earned_N, strict=True)
+            if a.trained
+        ]
+    return samples
+
+
+def _advantages(valid_N: Floats, reward_N: Floats, config: Config) -> Floats:
+    """The designer's advantages of one group, as the recipe centres them."""
+    if not config.reward.reference:
+        return designer_advantages(valid_N, reward_N, config.reward.valid_weight)
+    agent = config.agent
+    multiplier = reference_multiplier(
+        agent.environments * agent.seeds * agent.plays,
+        config.designer.candidates,
+        config.schedule.regenerate_every,
+    )
+    return reference_designer_advantages(reward_N, multiplier)
+
+
+def hint_samples(written: Sequence[WrittenHint], windows: Windows, config: Config) -> list[Sample]:
+    """A row for each call that wrote a hint: paid the regret that it brought, and for being usable at all."""
+    if not written:
+        return []
+    valid_N = np.asarray([float(not w.refused) for w in written])
+    regret_N = np.asarray([math.nan if w.refused else _regret(w.digest, windows) for w in written])
+    advantage_N = designer_advantages(valid_N, regret_N, config.reward.valid_weight)
+    earned_N = config.reward.valid_weight * valid_N + np.nan_to_num(regret_N)
+    return [
+        Sample(
+            role=Role.DESIGNER,
+            group="hint",
+            prompt_ids=w.prompt_ids,
+            completion=w.completion,
+            reward=float(reward),
+            advantage=float(advantage),
+        )
+        for w, advantage, reward in zip(written, advantage_N, earned_N, strict=True)
+        if w.completion.ids
+    ]
+
+
+def _regret(digest: str, windows: Windows) -> float:
+    visits = windows.get(digest, ())
+    return window_of(visits, "").matched.value if visits else math.nan
+
+
+def _weights(sample: Sample, sampler: Sampler, cap: float) -> list[float]:
+    """min(cap, pi_now / pi_sampler) of each token; 0 where nothing is trained."""
+    then = sample.completion.drawn_logprobs()
+    now = sampler.score(sample.prompt_ids, sample.completion)
+    return [
+        min(cap, math.exp(min(n - t, 50.0))) if m else 0.0
+        for n, t, m in zip(now, then, sample.completion.mask, strict=True)
+    ]
+
+
+def effective_share(weights: Sequence[float], mask: Sequence[int]) -> float:
+    """(sum w)^2 / (n sum w^2) over the n trained tokens: 1 when all weigh the same, 1/n when one has it all."""
+    own = np.asarray([w for w, m in zip(weights, mask, strict=True) if m], dtype=np.float64)
+    total = float(np.square(own).sum())
+    return float(own.sum() ** 2 / (own.size * total)) if total > 0.0 else 0.0
