@@ -39,7 +39,7 @@ from spade_loop.prompts import load_prompt
 from spade_loop.types import NOTHING, Candidate, Message, Outcome
 from synthgym import Pool
 from synthgym.contract import SKILLS
-from synthgym.memory import NoveltyMemory, load_embedder
+from synthgym.memory import HashEmbedder, NoveltyMemory
 from synthgym.registry import Snapshot, bundled_root
 from synthgym.spec import SynthEnvSpec
 from synthgym.validation import validate
@@ -220,7 +220,7 @@ class Bench:
 
 def seeded_memory(parents: Sequence[SynthEnvSpec], pool: Pool) -> NoveltyMemory:
     """A memory of the bundled environments, of the parents, and of what the prompts show."""
-    memory = NoveltyMemory(load_embedder("auto"))
+    memory = NoveltyMemory(HashEmbedder())  # what is near decides nothing
     snapshot = Snapshot.open(bundled_root())
     held = [snapshot.spec(entry.digest) for entry in snapshot]
     held += [*parents, *(_spec(name, source, pool) for name, source in shown().items())]

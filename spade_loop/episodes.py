@@ -191,7 +191,7 @@ class Player:
             replies = dialogue.generate(alive, self._config.turn_tokens)
             for i in alive:
                 episodes[i].take(replies[i])
-                self._step(episodes[i], sampler.chat.decode(replies[i].ids))
+                self._step(episodes[i], sampler.chat.reply(replies[i].ids))
             chunks = self._next_turns(sampler, episodes, alive, replies)
             over = [i for i in alive if i not in chunks]
             alive = [i for i in alive if i in chunks]
@@ -221,7 +221,9 @@ class Player:
             ):
                 episode.stop = StopReason.TURNS
                 continue
-            ids = sampler.chat.next_turn(episode.observation, stopped=replies[i].stopped)
+            ids = sampler.chat.next_turn(
+                episode.observation, stopped=replies[i].stopped, last=replies[i].ids[-1]
+            )
             if episode.length + len(ids) + self._config.turn_tokens > self._config.context:
                 episode.stop = StopReason.CONTEXT
                 continue

@@ -7,6 +7,7 @@ SpadeLoopError
 ├── ModelError         (RuntimeError)  a model is not there, or its weights are not those we expect
 ├── BatchError         (RuntimeError)  a training batch breaks an invariant: a defect of ours
 ├── RunStateError      (RuntimeError)  a run directory cannot be written, read or resumed
+├── ResourceError      (RuntimeError)  memory or disk is full
 ├── WorldError         (RuntimeError)  another process of the run failed, or is gone
 └── MissingExtraError  (ImportError)   an optional dependency is not installed
 """
@@ -40,6 +41,10 @@ class BatchError(SpadeLoopError, RuntimeError):
 
 class RunStateError(SpadeLoopError, RuntimeError):
     """A run directory cannot be written, read or resumed."""
+
+
+class ResourceError(SpadeLoopError, RuntimeError):
+    """Memory or disk is full; the message says what sets how much is needed, and how to go on."""
 
 
 class WorldError(SpadeLoopError, RuntimeError):

@@ -71,7 +71,7 @@ class HintWriter:
             replies = dialogue.generate(range(len(waiting)), self._max_tokens)
             refused = []
             for i, spec in enumerate(waiting):
-                text = _tidy(sampler.chat.decode(replies[i].ids))
+                text = _tidy(sampler.chat.reply(replies[i].ids))
                 problem = self._problem(spec, text, stopped=replies[i].stopped)
                 written.append(
                     WrittenHint(

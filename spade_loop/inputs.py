@@ -6,9 +6,11 @@ imports torch, so that a mistake is told at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib.util
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -17,11 +19,12 @@ from spade_loop.config import Config
 from spade_loop.corpus import Corpus
 from spade_loop.curriculum import RlvePackage
 from spade_loop.design.dialects import make_dialect
-from spade_loop.errors import ConfigError, RunStateError
+from spade_loop.errors import ConfigError, MissingExtraError, RunStateError
 from spade_loop.library import Library
 from spade_loop.state import RunDirectory, RunState
 from synthgym.envs import SynthEnv
 from synthgym.errors import IntegrityError, SnapshotError
+from synthgym.ids import did_you_mean
 from synthgym.registry import Snapshot, bundled_root, check_name
 from synthgym.spec import SynthEnvSpec
 
@@ -75,12 +78,38 @@ def _open(config: Config) -> tuple[Library, Corpus]:
         check_name(config.name)
     except SnapshotError as error:
         raise ConfigError(f"name, which names the run's snapshot as well: {error}") from error
+    _check_trackers(config.trainer.report_to)
     corpus = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)
     check_model(config.policy)
     library = Library.start(_verified(config.registry))
     if config.curriculum.rlve:
         library.include(_rlve(config))
     return library, corpus
+
+
+TRACKERS: Final = {
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "trackio": "trackio",
+    "mlflow": "mlflow",
+    "swanlab": "swanlab",
+    "comet_ml": "comet_ml",
+    "clearml": "clearml",
+}
+"""What `trainer.report_to` may name, and the package that it needs: the trackers of transformers that are in use."""
+
+
+def _check_trackers(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in TRACKERS:
+            raise ConfigError(
+                f"trainer.report_to: unknown tracker {name!r}{did_you_mean(name, TRACKERS)} "
+                f"(known: {', '.join(TRACKERS)})"
+            )
+        if importlib.util.find_spec(TRACKERS[name]) is None:
+            raise MissingExtraError(
+                f"trainer.report_to: {name} needs the package {TRACKERS[name]}: pip install {TRACKERS[name]}"
+            )
 
 
 def _rlve(config: Config) -> Iterator[SynthEnvSpec]:

@@ -11,6 +11,7 @@ from spade_loop.backends.weights import load_policy
 from spade_loop.backends.writers import make_writers
 from spade_loop.config import Config
 from spade_loop.errors import WorldError
+from spade_loop.exhaustion import explained
 from spade_loop.inputs import Inputs, interrupted_run, new_run
 from spade_loop.loop import Loop
 from spade_loop.progress import Progress, Silent
@@ -53,7 +54,8 @@ def go_on(inputs: Inputs, progress: Progress) -> Path:
     """
     with joined() as world:
         if inputs.state.iteration < Schedule.of(inputs.config).steps:
-            _lead(inputs, progress, world)
+            with explained(inputs.directory.path):
+                _lead(inputs, progress, world)
         with telling(world):
             report = write_report(inputs.directory.path)
         world.broadcast(report)

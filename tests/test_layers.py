@@ -39,7 +39,7 @@ LAYERS = {
         "measurement state backends tensors hints timing",
         "completers corpus families windows schedule world",
         "chat",
-        "config parsing prompts progress",
+        "config parsing prompts progress exhaustion",
         "rewards",
         "types",
         "errors",

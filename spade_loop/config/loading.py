@@ -1,7 +1,9 @@
 """Recipes: TOML files, overrides, plain data, each turned into a config.
 
-`--set dotted.key=value` overrides one setting. A misspelt key is refused with the nearest name, a wrong type with the
-type that was expected.
+`extends = "name"` at the top of a recipe lets it say only what differs from another one: tables are merged key by key,
+everything else is replaced, lists too. `--set dotted.key=value` overrides one setting after that; `--set extends=name`
+puts the recipe on another base. A misspelt key is refused with the nearest name, a wrong type with the type that was
+expected.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from spade_loop.config.settings import Config, OtherDesigner
 from spade_loop.errors import ConfigError
 from synthgym.ids import did_you_mean
 
+EXTENDS = "extends"
+"""Key of a recipe that names the one it builds on: a bundled name, or a path relative to the recipe's own folder."""
+
 
 def recipes() -> dict[str, Path]:
     """Bundled recipes by name."""
@@ -27,9 +32,22 @@ def recipes() -> dict[str, Path]:
 
 
 def load_config(recipe: str = "tiny", overrides: Sequence[str] = ()) -> Config:
-    """The config of a bundled recipe or of a TOML file, with `dotted.key=value` overrides applied in order."""
-    data = _read_recipe(recipe)
+    """The config of a bundled recipe or of a TOML file, on top of what it extends, with overrides applied in order.
+
+    `ConfigError` for a recipe or a base that does not exist, for recipes that extend each other in a circle, and for
+    whatever is wrong with a setting.
+    """
+    # Which recipe is extended has to be known before anything is merged; all other overrides apply last.
+    base: Any = None
+    settings = []
     for override in overrides:
+        key, _, text = override.partition("=")
+        if key.strip() == EXTENDS:
+            base = _value(text.strip())
+        else:
+            settings.append(override)
+    data = _merged(recipe, Path(), base, ())
+    for override in settings:
         _apply(data, override)
     return from_mapping(data)
 
@@ -46,14 +64,54 @@ def from_mapping(data: Mapping[str, Any]) -> Config:
         raise ConfigError(_dotted(str(error))) from error
 
 
-def _read_recipe(recipe: str) -> dict[str, Any]:
-    known = recipes()
-    path = Path(recipe) if recipe.endswith(".toml") else known.get(recipe)
-    if path is None:
+def _merged(recipe: str, folder: Path, base: Any, chain: tuple[Path, ...]) -> dict[str, Any]:
+    """A recipe's data on top of what it extends.
+
+    `folder` is where a relative path begins, `base` is extended in place of what the recipe says, `chain` are the
+    recipes that extend this one.
+    """
+    path = _find(recipe, folder, chain)
+    if path.resolve() in chain:
+        circle = [*chain[chain.index(path.resolve()) :], path]
         raise ConfigError(
-            f"no recipe {recipe!r}{did_you_mean(recipe, known)} "
+            f"recipes extend each other in a circle: {' -> '.join(p.stem for p in circle)}"
+        )
+    data = _read(path)
+    said = data.pop(EXTENDS, None)
+    wanted = said if base is None else base
+    if wanted is None:
+        return data
+    if not isinstance(wanted, str) or not wanted:
+        raise ConfigError(
+            f"{EXTENDS} must be the name of a recipe or a path that ends in .toml, got {wanted!r}"
+        )
+    below = _merged(wanted, path.parent, None, (*chain, path.resolve()))
+    return _merge(below, data)
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above` on `below`: tables key by key, everything else replaced. Neither is changed."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(old, value) if both else value
+    return merged
+
+
+def _find(recipe: str, folder: Path, chain: Sequence[Path]) -> Path:
+    known = recipes()
+    path = folder / Path(recipe) if recipe.endswith(".toml") else known.get(recipe)
+    if path is None:
+        by = f"{chain[-1]}: {EXTENDS}: " if chain else ""
+        raise ConfigError(
+            f"{by}no recipe {recipe!r}{did_you_mean(recipe, known)} "
             f"(bundled: {', '.join(known)}; or give a path that ends in .toml)"
         )
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

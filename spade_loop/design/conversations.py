@@ -59,7 +59,8 @@ class PolicyConversation:
         self._chat = sampler.chat
         self._max_tokens = max_tokens
         self._said = [list(sampler.chat.prompt(messages)) for messages in chats]
-        self._stopped = [True] * len(chats)
+        self._ended = [(True, -1)] * len(chats)
+        """How the last reply of each row ended: whether by itself, and with which token."""
         self._dialogue = sampler.open(self._said, streams=streams, initial=initial)
 
     def speak(self, rows: Sequence[int], schema: SchemaOf) -> dict[int, Spoken]:
@@ -68,20 +69,20 @@ class PolicyConversation:
         for own, members in _by_schema(rows, schema):
             for row, completion in self._dialogue.generate(members, self._max_tokens, own).items():
                 spoken[row] = Spoken(
-                    text=self._chat.decode(completion.ids),
+                    text=self._chat.reply(completion.ids),
                     stopped=completion.stopped,
                     prompt_ids=tuple(self._said[row]),
                     completion=completion,
                 )
                 self._said[row] += completion.ids
-                self._stopped[row] = completion.stopped
+                self._ended[row] = completion.stopped, completion.ids[-1]
         return spoken
 
     def ask(self, texts: Mapping[int, str]) -> None:
         """Open the next turn of each row; the others are over."""
         self._dialogue.drop([row for row in range(len(self._said)) if row not in texts])
         chunks = {
-            row: self._chat.next_turn(text, stopped=self._stopped[row])
+            row: self._chat.next_turn(text, stopped=self._ended[row][0], last=self._ended[row][1])
             for row, text in texts.items()
         }
         for row, ids in chunks.items():

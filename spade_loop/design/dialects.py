@@ -263,7 +263,8 @@ def _parameters(exhibits: Sequence[Exhibit], *, note: bool = False) -> str:
     for e in exhibits:
         provenance = e.spec.provenance
         if provenance.family:
-            text = ", ".join(f"{k} {v}" for k, v in provenance.parameters.items())
+            # Sorted: a snapshot that was read again has its keys in another order than the reply had.
+            text = ", ".join(f"{k} {v}" for k, v in sorted(provenance.parameters.items()))
         else:
             text = e.spec.title or e.spec.name
         lines.append(f"- {_verdict(e)}: {text}" if note else f"- {text}")

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import random
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sharing_modules import modules
@@ -27,8 +27,8 @@ def programs(source: str, *, blind: bool) -> tuple[Program, Program] | None:
         return None
     facts = sharing.analyse(ast.parse(source))
     if blind:
-        facts = dataclasses.replace(facts, blocked="", names={}, attributes={})
-    apart = dataclasses.replace(facts, finalizers=True)
+        facts = msgspec.structs.replace(facts, blocked="", names={}, attributes={})
+    apart = msgspec.structs.replace(facts, finalizers=True)
     try:
         together = Program(RUNTIME, sharing.attach(compiled.code, facts), {})
         if together.unshared:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spade_loop.config import load_config
-from spade_loop.errors import ConfigError
-from spade_loop.inputs import new_run
+from spade_loop.errors import ConfigError, MissingExtraError
+from spade_loop.inputs import TRACKERS, new_run
 from spade_loop.state import RunState
 from synthgym.errors import IntegrityError, SynthGymError
 from synthgym.registry import Snapshot, bundled_root, write_snapshot
@@ -39,6 +39,7 @@ def test_inputs_write_nothing(tiny_model: Path, tmp_path: Path) -> None:
         (["designer.families=['wired_lever']"], "wired_levers"),
         (["name=my run"], "name, which names the run's snapshot"),
         (["registry=/nowhere"], "registry: there is no directory /nowhere"),
+        (["trainer.report_to=['wand']"], "unknown tracker 'wand'; did you mean 'wandb'"),
     ],
 )
 def test_what_a_recipe_names_wrongly_is_told_before_anything_is_written(
@@ -47,6 +48,14 @@ def test_what_a_recipe_names_wrongly_is_told_before_anything_is_written(
     with pytest.raises(ConfigError, match=message):
         new_run(config_for(tiny_model, *settings), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tracker_that_is_not_installed_is_named(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TRACKERS, "trackio", "no_such_package")
+    with pytest.raises(MissingExtraError, match="pip install no_such_package"):
+        new_run(config_for(tiny_model, "trainer.report_to=['trackio']"), tmp_path / "run")
 
 
 def test_an_environment_of_another_contract_is_refused_before_anything_is_written(
