@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from spade_loop.backends.weights import check_model
+from spade_loop.backends.weights import check_gpu, check_model
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
 from spade_loop.curriculum import RlvePackage
@@ -80,6 +80,7 @@ def _open(config: Config) -> tuple[Library, Corpus]:
         raise ConfigError(f"name, which names the run's snapshot as well: {error}") from error
     _check_trackers(config.trainer.report_to)
     corpus = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)
+    check_gpu(config.policy)
     check_model(config.policy)
     library = Library.start(_verified(config.registry))
     if config.curriculum.rlve:

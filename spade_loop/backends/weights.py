@@ -51,6 +51,8 @@ THINKING = {"template": None, "on": True, "off": False}
 """What a chat format is told about thinking, by the setting's value."""
 HUB_SECONDS = 10.0
 """How long to wait for the hub's first answer."""
+GPU_DEVICES = ("nvidia[0-9]*", "nvhost-gpu", "dxg", "kfd")
+"""What a GPU is in /dev: NVIDIA's, that of a Jetson, that of WSL, AMD's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,31 @@ class Policy:
 def default_home() -> Path:
     """Where converted weights are kept: `$SYNTHGYM_HOME`, else `~/.cache/synthgym`."""
     return Path(os.environ.get("SYNTHGYM_HOME", "~/.cache/synthgym")).expanduser()
+
+
+def has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Whether this machine shows a GPU to this process: torch is not asked, whose import takes seconds."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
+        return False
+    return any(next(devices.glob(pattern), None) is not None for pattern in GPU_DEVICES)
+
+
+def needs_gpu(config: PolicyConfig) -> str:
+    """The setting for which a policy needs a GPU of this machine, as `key=value`; empty when it needs none."""
+    if config.device == "cuda":
+        return "policy.device=cuda"
+    return "" if config.backend == "transformers" else f"policy.backend={config.backend}"
+
+
+def check_gpu(config: PolicyConfig) -> None:
+    """Refuse a policy that needs a GPU on a machine that shows none. `ModelError` says what to do."""
+    wanted = needs_gpu(config)
+    if wanted and not has_gpu():
+        raise ModelError(
+            f"{wanted.replace('=', ' is ', 1)}, and this machine shows no GPU (nothing like /dev/nvidia0, or "
+            "CUDA_VISIBLE_DEVICES is empty): run it where there is one, or set policy.device=cpu, "
+            "policy.backend=transformers and a policy.model that a CPU can train"
+        )
 
 
 def check_model(config: PolicyConfig) -> None:

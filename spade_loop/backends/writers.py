@@ -23,7 +23,7 @@ def _endpoint(other: OtherDesigner) -> Writer:
     writer = EndpointWriter(
         other.base_url,
         other.model,
-        api_key_variable=other.api_key_env,
+        api_key_env=other.api_key_env,
         timeout=other.timeout,
         max_retries=other.retries,
         concurrency=other.concurrency,
