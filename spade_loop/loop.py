@@ -35,7 +35,14 @@ from spade_loop.measurement import Measured
 from spade_loop.payment import Payment, hint_samples, pay
 from spade_loop.progress import Progress
 from spade_loop.rewards import CELL_WINDOW, cell_bonus
-from spade_loop.rows import design_rows, episode_rows, hint_rows, metrics_row, scalars
+from spade_loop.rows import (
+    design_rows,
+    episode_rows,
+    hint_rows,
+    metrics_row,
+    payment_rows,
+    scalars,
+)
 from spade_loop.schedule import Attempt, Schedule, Waiting
 from spade_loop.state import KEPT_REJECTIONS, Rejection, RunDirectory, RunState
 from spade_loop.timing import Clock, TimedSampler
@@ -200,6 +207,7 @@ class Loop:
             "episodes": episode_rows(index, pending.measured),
             "designs": design_rows(index, pending.admissions, pending.measured),
             "hints": hint_rows(index, pending.hints),
+            "payments": payment_rows(index, pending.payment),
             "timings": [
                 {
                     "iteration": index,
@@ -351,6 +359,7 @@ def waiting(loop: Loop, admissions: Sequence[Admission], step: int) -> Waiting:
     alpha = loop.config.designer.cell_bonus
     attempts = [
         Attempt(
+            index=i,
             skill=c.skill,
             group=f"designer:{c.skill}",
             trained=c.trained,
@@ -361,7 +370,7 @@ def waiting(loop: Loop, admissions: Sequence[Admission], step: int) -> Waiting:
             prompt_ids=c.prompt_ids if c.trained else (),
             completion=c.completion if c.trained else NOTHING,
         )
-        for c in (a.candidate for a in admissions)
+        for i, c in enumerate(a.candidate for a in admissions)
     ]
     return Waiting(iteration=step, attempts=tuple(attempts))
 

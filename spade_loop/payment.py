@@ -17,6 +17,7 @@ from spade_loop.rewards import (
     Incidents,
     RewardSettings,
     Tracker,
+    Window,
     designer_advantages,
     designer_reward,
     reference_designer_advantages,
@@ -32,10 +33,43 @@ Windows = Mapping[str, Sequence[Visit]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payment:
-    """The designer's rows of a step, and what was noticed on the way."""
+class Paid:
+    """One attempt, when it is trained on."""
 
-    samples: tuple[Sample, ...]
+    attempt: Attempt
+    reward: float
+    """For what was measured of it; NaN when nothing was."""
+    total: float
+    """With what being valid is worth."""
+    advantage: float
+    """Before the role's weight."""
+    window: Window | None
+    iteration: int = 0
+    """In which it was designed."""
+    weights: tuple[float, ...] = ()
+    effective: float | None = None
+    """Effective share of its tokens, when it was delayed."""
+    dropped: bool = False
+    """The policy has moved too far since."""
+
+    def sample(self) -> Sample:
+        """Its row of the batch."""
+        return Sample(
+            role=Role.DESIGNER,
+            group=self.attempt.group,
+            prompt_ids=self.attempt.prompt_ids,
+            completion=self.attempt.completion,
+            reward=self.total,
+            advantage=self.advantage,
+            weights=self.weights,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """The designs that a step pays for, and what was noticed on the way."""
+
+    paid: tuple[Paid, ...] = ()
     delayed: int = 0
     """Rows whose tokens were weighed, because the policy has moved since they were sampled."""
     dropped: int = 0
@@ -44,6 +78,11 @@ class Payment:
     """Mean effective share of the tokens of the delayed rows."""
     trackers: Mapping[str, Tracker]
     """Mean returns of each skill, for the reward `learning_potential`."""
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """A row for each attempt that may be trained on."""
+        return tuple(p.sample() for p in self.paid if p.attempt.trained and not p.dropped)
 
     def to_json(self) -> JsonRow:
         """A part of the iteration's row in `metrics.jsonl`."""
@@ -101,68 +140,56 @@ def pay(
 ) -> Payment:
     """Rows of the attempts that are due in this step, centred within their groups."""
     learning = config.reward.learning
-    samples: list[Sample] = []
-    shares: list[float] = []
-    dropped = 0
+    paid: list[Paid] = []
     for waiting in due:
-        late = step > waiting.iteration
         played = [
             window_of(windows[a.digest], a.skill) for a in waiting.attempts if windows.get(a.digest)
         ]
         after = update_trackers(trackers, played, learning)
         baseline = after if learning.update_first else trackers
         trackers = after
-        for sample in designer_samples(waiting.attempts, windows, config, baseline):
-            if not late or sample.advantage == 0.0:
-                samples.append(sample)
-                continue
-            weights = _weights(sample, sampler, config.trainer.max_ratio)
-            share = effective_share(weights, sample.completion.mask)
-            shares.append(share)
-            if share < config.trainer.min_effective:
-                dropped += 1
-            else:
-                samples.append(replace(sample, weights=tuple(weights)))
+        own = settle(waiting.attempts, windows, config, baseline)
+        if step > waiting.iteration:
+            own = [_weighed(p, sampler, config) for p in own]
+        paid += [replace(p, iteration=waiting.iteration) for p in own]
+    shares = [p.effective for p in paid if p.effective is not None]
     return Payment(
-        samples=tuple(samples),
+        paid=tuple(paid),
         delayed=len(shares),
-        dropped=dropped,
+        dropped=sum(p.dropped for p in paid),
         effective=float(np.mean(shares)) if shares else None,
         trackers=trackers,
     )
 
 
-def designer_samples(
+def settle(
     attempts: Sequence[Attempt],
     windows: Windows,
     config: Config,
     trackers: Mapping[str, Tracker],
-) -> list[Sample]:
-    """A row for each attempt that may be trained on.
+) -> list[Paid]:
+    """What each attempt is paid, in order.
 
     Baselines are taken over all attempts of a group, those of other designers included.
     """
-    samples: list[Sample] = []
+    paid: dict[int, Paid] = {}
     weight = 0.0 if config.reward.reference else config.reward.valid_weight
     for group in dict.fromkeys(a.group for a in attempts):
-        own = [a for a in attempts if a.group == group]
-        valid_N = np.asarray([float(a.valid) for a in own])
-        reward_N = np.asarray([earned(a, windows, config, trackers) for a in own])
+        places = [i for i, a in enumerate(attempts) if a.group == group]
+        valid_N = np.asarray([float(attempts[i].valid) for i in places])
+        reward_N = np.asarray([earned(attempts[i], windows, config, trackers) for i in places])
         advantage_N = _advantages(valid_N, reward_N, config)
-        earned_N = weight * valid_N + np.nan_to_num(reward_N)
-        samples += [
-            Sample(
-                role=Role.DESIGNER,
-                group=group,
-                prompt_ids=a.prompt_ids,
-                completion=a.completion,
+        total_N = weight * valid_N + np.nan_to_num(reward_N)
+        for i, reward, total, advantage in zip(places, reward_N, total_N, advantage_N, strict=True):
+            visits = windows.get(attempts[i].digest, ())
+            paid[i] = Paid(
+                attempt=attempts[i],
                 reward=float(reward),
+                total=float(total),
                 advantage=float(advantage),
+                window=window_of(visits, attempts[i].skill) if visits else None,
             )
-            for a, advantage, reward in zip(own, advantage_N, earned_N, strict=True)
-            if a.trained
-        ]
-    return samples
+    return [paid[i] for i in range(len(attempts))]
 
 
 def _advantages(valid_N: Floats, reward_N: Floats, config: Config) -> Floats:
@@ -203,6 +230,19 @@ def hint_samples(written: Sequence[WrittenHint], windows: Windows, config: Confi
 def _regret(digest: str, windows: Windows) -> float:
     visits = windows.get(digest, ())
     return window_of(visits, "").matched.value if visits else math.nan
+
+
+def _weighed(paid: Paid, sampler: Sampler, config: Config) -> Paid:
+    """A delayed attempt with the weights of its tokens; where the update weighs them itself, with their share alone."""
+    if not paid.attempt.trained or paid.advantage == 0.0:
+        return paid
+    weights = _weights(paid.sample(), sampler, config.trainer.max_ratio)
+    share = effective_share(weights, paid.attempt.completion.mask)
+    # With vLLM, TRL weighs every token by how the trainer's policy differs from the sampler's, with the same cap.
+    folded = tuple(weights) if config.policy.backend == "transformers" else ()
+    return replace(
+        paid, weights=folded, effective=share, dropped=share < config.trainer.min_effective
+    )
 
 
 def _weights(sample: Sample, sampler: Sampler, cap: float) -> list[float]:

@@ -13,6 +13,7 @@ from spade_loop.batch import RoleSummary
 from spade_loop.design.admission import Admission
 from spade_loop.hints import WrittenHint
 from spade_loop.measurement import MIN_SEEDS, Measured
+from spade_loop.payment import Payment
 from spade_loop.types import Arm, JsonRow, Outcome, Role, Trajectory
 from synthgym.envs import ParseStatus
 
@@ -171,6 +172,31 @@ def hint_rows(iteration: int, hints: Sequence[WrittenHint]) -> list[JsonRow]:
         }
         for h in hints
     ]
+
+
+def payment_rows(iteration: int, payment: Payment) -> list[JsonRow]:
+    """One row a design that a step paid for: what it was worth over its window."""
+    rows = []
+    for p in payment.paid:
+        window = p.window
+        rows.append(
+            {
+                "iteration": iteration,
+                "designed": p.iteration,
+                "index": p.attempt.index,
+                "digest": p.attempt.digest or None,
+                "reward": number(p.reward),
+                "total": p.total,
+                "advantage": p.advantage,
+                "regret": None if window is None else number(window.regret.value),
+                "standard_error": None if window is None else number(window.regret.standard_error),
+                "matched_regret": None if window is None else number(window.matched.value),
+                "solve_rate": None if window is None else number(window.regret.solve_rate),
+                "effective": p.effective,
+                "dropped": p.dropped,
+            }
+        )
+    return rows
 
 
 def regret_row(measured: Measured) -> JsonRow:

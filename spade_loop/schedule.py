@@ -18,6 +18,8 @@ from spade_loop.types import NOTHING, Completion
 class Attempt:
     """One attempt at a design, as far as its training needs it."""
 
+    index: int = 0
+    """Among the attempts of its iteration."""
     skill: str
     group: str
     """Attempts of one group are compared with each other."""

@@ -1,7 +1,8 @@
 """A run's directory: every iteration is committed whole, or not at all, and a killed run resumes.
 
     runs/<name>/
-      config.json metrics.jsonl episodes.jsonl designs.jsonl hints.jsonl timings.jsonl LATEST report.html
+      config.json metrics.jsonl episodes.jsonl designs.jsonl hints.jsonl payments.jsonl timings.jsonl LATEST
+      report.html
       snapshot/             the registry snapshot of the newest iteration
       iter-00003/           checkpoint/ memory.npz queue.msgpack snapshot/ state.json rows/*.jsonl
 
@@ -33,7 +34,7 @@ from spade_loop.types import JsonRow
 from spade_loop.windows import Visit
 
 LATEST = "LATEST"
-ROW_FILES = ("metrics", "episodes", "designs", "hints", "timings")
+ROW_FILES = ("metrics", "episodes", "designs", "hints", "payments", "timings")
 KEPT_CHECKPOINTS = 2
 KEPT_REJECTIONS = 64
 """Refusals that later designers may be told of."""

@@ -86,7 +86,9 @@ class ProgramDialect:
         """Contract, worked example, document, memory."""
         return self.prompt.render(
             skill=assignment.skill,
-            document=assignment.grounding if self._tools else assignment.excerpt,
+            document=(
+                assignment.grounding if self._tools else assignment.excerpt or assignment.grounding
+            ),
             example=self._examples[0],
             second_example=self._examples[-1],
             exemplars=_rules(assignment.exemplars),
@@ -119,7 +121,7 @@ class EditDialect:
         parent = _parent(assignment)
         return self.prompt.render(
             skill=assignment.skill,
-            document=assignment.excerpt,
+            document=assignment.excerpt or assignment.grounding,
             example=self._example,
             parent=parent.spec.record.source.strip(),
             record=_record(parent),
@@ -158,7 +160,7 @@ class BlueprintDialect:
         """Document and the specifications that are held."""
         return self.prompt.render(
             skill=assignment.skill,
-            document=assignment.excerpt,
+            document=assignment.excerpt or assignment.grounding,
             exemplars=_parameters(assignment.exemplars) or "none",
             warnings=_parameters(assignment.warnings, note=True),
         )

@@ -14,9 +14,10 @@ from spade_loop.config import Config
 from spade_loop.design.admission import Admission
 from spade_loop.hints import WrittenHint
 from spade_loop.measurement import Measured
-from spade_loop.payment import Payment
+from spade_loop.payment import Paid, Payment
 from spade_loop.rewards import DESIGNER_REWARDS, Regret
-from spade_loop.rows import design_rows, episode_rows, hint_rows, metrics_row
+from spade_loop.rows import design_rows, episode_rows, hint_rows, metrics_row, payment_rows
+from spade_loop.schedule import Attempt
 from spade_loop.types import (
     Arm,
     Candidate,
@@ -101,7 +102,7 @@ def documented_fields(marker: str) -> set[str]:
 
 def test_every_field_of_a_metrics_row_is_explained() -> None:
     summary = RoleSummary(*(0.0,) * 0, **dict.fromkeys(RoleSummary.__slots__, 0))
-    payment = Payment(samples=(), trackers={})
+    payment = Payment(trackers={})
     row = metrics_row(
         0,
         [Admission(attempt(), None)],
@@ -131,6 +132,13 @@ def test_every_field_of_a_hint_row_is_explained() -> None:
     written = WrittenHint(digest="d", text="t", prompt_ids=(), completion=Completion((), (), ()))
     (row,) = hint_rows(0, [written])
     assert documented_fields("hints") == set(row)
+
+
+def test_every_field_of_a_payment_row_is_explained() -> None:
+    attempt = Attempt(skill="s", group="g", trained=True, valid=True)
+    paid = Paid(attempt=attempt, reward=0.0, total=0.0, advantage=0.0, window=None)
+    (row,) = payment_rows(0, Payment(paid=(paid,), trackers={}))
+    assert documented_fields("payments") == set(row)
 
 
 def test_every_field_of_a_design_row_is_explained() -> None:

@@ -15,15 +15,16 @@ from spade_loop.completers import ScriptedSampler
 from spade_loop.config import Config, load_config
 from spade_loop.hints import WrittenHint
 from spade_loop.payment import (
-    designer_samples,
+    Payment,
     earned,
     effective_share,
     hint_samples,
     pay,
+    settle,
 )
 from spade_loop.rewards import Tracker
 from spade_loop.schedule import Attempt, Waiting
-from spade_loop.types import NOTHING, Completion, Role
+from spade_loop.types import NOTHING, Completion, Role, Sample
 from spade_loop.windows import Visit, table
 
 SAID = Completion((2, 3), (-0.5, 0.0), (1, 0))
@@ -79,6 +80,17 @@ def attempt(
     )
 
 
+def rows_of(
+    attempts: Sequence[Attempt],
+    windows: dict[str, tuple[Visit, ...]],
+    config: Config,
+    trackers: dict[str, Tracker],
+) -> list[Sample]:
+    paid = settle(attempts, windows, config, trackers)
+    assert [p.attempt for p in paid] == list(attempts)
+    return list(Payment(paid=tuple(paid), trackers={}).samples)
+
+
 def regrets(**values: float) -> dict[str, tuple[Visit, ...]]:
     """A window for each digest, whose regret is the value."""
     return {d: (visit([0.0, 0.0], [v, v]),) for d, v in values.items()}
@@ -92,7 +104,7 @@ def test_designers_are_compared_with_all_attempts_of_their_skill_untrained_ones_
         attempt("b", trained=False),
         attempt(skill="t"),
     ]
-    rows = designer_samples(attempts, regrets(a=0.2, b=0.6), config("reward.valid_weight=0.3"), {})
+    rows = rows_of(attempts, regrets(a=0.2, b=0.6), config("reward.valid_weight=0.3"), {})
     assert len(rows) == 4
     mean_valid = 2 / 4
     assert rows[0].advantage == pytest.approx(0.3 * (1 - mean_valid) + (0.2 - 0.6))
@@ -104,7 +116,7 @@ def test_designers_are_compared_with_all_attempts_of_their_skill_untrained_ones_
 
 def test_an_admitted_design_that_was_not_measured_is_paid_for_validity_alone() -> None:
     attempts = [attempt("a"), attempt("b"), attempt("c"), attempt()]
-    rows = designer_samples(attempts, regrets(a=0.4, c=0.2), config(), {})
+    rows = rows_of(attempts, regrets(a=0.4, c=0.2), config(), {})
     assert [r.advantage for r in rows] == pytest.approx(
         [0.3 / 4 + 0.2, 0.3 / 4, 0.3 / 4 - 0.2, -0.3 * 3 / 4]
     )
@@ -112,14 +124,12 @@ def test_an_admitted_design_that_was_not_measured_is_paid_for_validity_alone() -
 
 
 def test_a_design_that_gave_way_to_another_draw_is_valid_and_not_paid() -> None:
-    rows = designer_samples(
-        [attempt("a"), attempt(valid=True), attempt()], regrets(a=0.4), config(), {}
-    )
+    rows = rows_of([attempt("a"), attempt(valid=True), attempt()], regrets(a=0.4), config(), {})
     assert [r.reward for r in rows] == pytest.approx([0.7, 0.3, 0.0])
 
 
 def test_nothing_admitted_is_no_signal() -> None:
-    rows = designer_samples([attempt()] * 4, {}, config(), {})
+    rows = rows_of([attempt()] * 4, {}, config(), {})
     assert [r.advantage for r in rows] == [0.0] * 4
 
 
@@ -155,9 +165,7 @@ def test_matched_regret_looks_at_the_iteration_of_the_hints_alone() -> None:
 def test_the_reference_floors_and_scales_and_knows_no_validity() -> None:
     """C = min(50, n_A / n_D * R) = 32 / 6 here, raw regret minus the mean of the skill."""
     made = config("reward.reference=true")
-    rows = designer_samples(
-        [attempt("a"), attempt("b"), attempt()], regrets(a=0.4, b=-0.2), made, {}
-    )
+    rows = rows_of([attempt("a"), attempt("b"), attempt()], regrets(a=0.4, b=-0.2), made, {})
     assert [r.advantage for r in rows] == pytest.approx([0.2 * 32 / 6, -0.2 * 32 / 6, 0.0])
     hung = {"a": (visit([0.0, 0.0], [1.0, 1.0], faults=1, hung=True),)}
     assert earned(attempt("a"), hung, made, {}) == -0.5

@@ -65,6 +65,16 @@ def test_designs_that_waited_are_trained_on_with_weights(whole: Path) -> None:
     assert {d["draw"] for d in designs} == {0, 1}
 
 
+def test_every_design_is_paid_once(whole: Path) -> None:
+    designs = [json.loads(line) for line in rows(whole, "designs").splitlines()]
+    paid = [json.loads(line) for line in rows(whole, "payments").splitlines()]
+    made = {(d["iteration"], d["index"]): d for d in designs}
+    assert [(p["designed"], p["index"]) for p in paid] == list(made)
+    assert {(p["designed"], p["iteration"]) for p in paid} == {(0, 1), (2, 3)}
+    for p in paid:
+        assert p["digest"] == made[p["designed"], p["index"]]["digest"]
+
+
 def test_the_sampler_and_the_trainer_agree(whole: Path) -> None:
     gaps = [row["update"]["logprob_gap"] for row in metrics(whole)]
     assert any(gap is not None for gap in gaps)
@@ -97,7 +107,7 @@ def test_a_run_resumed_in_the_middle_is_the_same_run(
     """As if it had been killed after the second step: what it had committed by then is put back."""
     again = tmp_path / "again"
     run(tiny_model, "--out", str(again), settings=[*EVERYTHING, "iterations=3"])
-    for kind in ("metrics", "designs", "episodes", "hints"):
+    for kind in ("metrics", "designs", "episodes", "hints", "payments"):
         assert rows(again, kind) == rows(whole, kind)
     latest = (again / "LATEST").read_text().strip()
     assert latest == "iter-00004"
@@ -105,5 +115,5 @@ def test_a_run_resumed_in_the_middle_is_the_same_run(
     (again / "LATEST").write_text("iter-00003\n")
     shutil.rmtree(again / "iter-00004")
     run(tiny_model, "--resume", str(again))
-    for kind in ("metrics", "designs", "episodes", "hints"):
+    for kind in ("metrics", "designs", "episodes", "hints", "payments"):
         assert rows(again, kind) == rows(whole, kind)
