@@ -26,13 +26,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spade_loop.batch import BatchShape, proposals
 from spade_loop.config import load_config, recipes
-from spade_loop.errors import MissingExtraError, SpadeLoopError, WorldError
+from spade_loop.errors import ConfigError, MissingExtraError, SpadeLoopError, WorldError
 from spade_loop.inputs import interrupted_run, new_run
+from spade_loop.planning import SHARDINGS, as_text, make_plan
 from spade_loop.report.formats import visible
 from spade_loop.world import launched
 from synthgym.errors import SynthGymError
+from synthgym.ids import did_you_mean
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -116,39 +117,39 @@ def _assist() -> None:
 
 
 @app.command()
-def plan(recipe: Recipe = "tiny", overrides: Overrides = None) -> None:
-    """Print what a recipe would do, without loading a model: the full config and the batch it trains on."""
-    config = load_config(recipe, overrides or [])
-    shape = BatchShape.of(config)
-    agent = config.agent
-    episodes = agent.environments * agent.seeds * agent.plays
-    print(
-        json.dumps(
-            {
-                "config": config.to_json(),
-                "iteration": {
-                    "designs": config.designer.candidates,
-                    "designs_by_designer": proposals(config),
-                    "episodes_plain": episodes,
-                    "episodes_hinted": episodes,
-                    "rows": {
-                        "designer": shape.designer,
-                        "agent": shape.agent,
-                        "total": shape.total,
-                    },
-                },
-            },
-            indent=2,
+def plan(
+    recipe: Recipe = "tiny",
+    overrides: Overrides = None,
+    processes: Annotated[
+        int, typer.Option(help="Number of processes that would share the run.")
+    ] = 1,
+    sharding: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="What they share besides rows: none, fsdp2 or deepspeed_zero3."
+        ),
+    ] = "none",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The whole config and all numbers, as JSON.")
+    ] = False,
+) -> None:
+    """Print what a recipe would do and need, and what this machine lacks; loads no model, asks no network."""
+    if sharding not in SHARDINGS:
+        raise ConfigError(
+            f"--sharding must be one of {', '.join(SHARDINGS)}, got {sharding!r}{did_you_mean(sharding, SHARDINGS)}"
         )
-    )
+    made = make_plan(load_config(recipe, overrides or []), processes=processes, sharding=sharding)
+    print(json.dumps(made.to_json(), indent=2) if as_json else as_text(made))
 
 
 @app.command(name="recipes")
 def list_recipes() -> None:
     """List the bundled recipes."""
-    for name, path in recipes().items():
+    found = recipes()
+    width = max(map(len, found))
+    for name, path in found.items():
         first = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
-        print(f"{name:12} {first}")
+        print(f"{name:{width}} {first}")
 
 
 @app.command()

@@ -46,8 +46,7 @@ from spade_loop.rows import (
 from spade_loop.schedule import Attempt, Schedule, Waiting
 from spade_loop.state import KEPT_REJECTIONS, Rejection, RunDirectory, RunState
 from spade_loop.timing import Clock, TimedSampler
-from spade_loop.trainer import StepReport
-from spade_loop.types import NOTHING, JsonRow, Outcome, Role, Sample
+from spade_loop.types import NOTHING, JsonRow, Outcome, Role, Sample, StepReport
 from spade_loop.windows import Visit
 from synthgym.memory import NoveltyMemory, load_embedder
 from synthgym.sandbox import Pool

@@ -14,7 +14,7 @@ from spade_loop.design.admission import Admission
 from spade_loop.hints import WrittenHint
 from spade_loop.measurement import MIN_SEEDS, Measured
 from spade_loop.payment import Payment
-from spade_loop.types import Arm, JsonRow, Outcome, Role, Trajectory
+from spade_loop.types import Arm, JsonRow, Outcome, Role, Trajectory, finite
 from synthgym.envs import ParseStatus
 
 
@@ -23,11 +23,6 @@ class Reported(Protocol):
 
     def to_json(self) -> JsonRow:
         """Plain data."""
-
-
-def number(value: float) -> float | None:
-    """JSON has no NaN: what was not measured is null."""
-    return float(value) if math.isfinite(value) else None
 
 
 def metrics_row(
@@ -185,13 +180,13 @@ def payment_rows(iteration: int, payment: Payment) -> list[JsonRow]:
                 "designed": p.iteration,
                 "index": p.attempt.index,
                 "digest": p.attempt.digest or None,
-                "reward": number(p.reward),
+                "reward": finite(p.reward),
                 "total": p.total,
                 "advantage": p.advantage,
-                "regret": None if window is None else number(window.regret.value),
-                "standard_error": None if window is None else number(window.regret.standard_error),
-                "matched_regret": None if window is None else number(window.matched.value),
-                "solve_rate": None if window is None else number(window.regret.solve_rate),
+                "regret": None if window is None else finite(window.regret.value),
+                "standard_error": None if window is None else finite(window.regret.standard_error),
+                "matched_regret": None if window is None else finite(window.matched.value),
+                "solve_rate": None if window is None else finite(window.regret.solve_rate),
                 "effective": p.effective,
                 "dropped": p.dropped,
             }
@@ -203,10 +198,10 @@ def regret_row(measured: Measured) -> JsonRow:
     """An environment's paired measurement."""
     r = measured.regret
     return {
-        "regret": number(r.value),
-        "standard_error": number(r.standard_error),
-        "solve_rate": number(r.solve_rate),
-        "hinted_solve_rate": number(r.hinted_solve_rate),
+        "regret": finite(r.value),
+        "standard_error": finite(r.standard_error),
+        "solve_rate": finite(r.solve_rate),
+        "hinted_solve_rate": finite(r.hinted_solve_rate),
         "seeds": r.seeds,
         "fault_share": measured.fault_share,
     }

@@ -7,11 +7,10 @@ log-probabilities where a grammar left a choice, and leaves out columns that hol
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,8 +21,8 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from spade_loop.backends.distributed import follow, leading
+from spade_loop.backends.sampling import engine_arguments, make_sampler
 from spade_loop.backends.sharding import check_processes, whole_weights
-from spade_loop.backends.transformers import TransformersSampler
 from spade_loop.backends.weights import Policy
 from spade_loop.batch import BatchShape, check_batch, deal, pad, spread
 from spade_loop.chat import ChatFormat
@@ -33,8 +32,13 @@ from spade_loop.errors import BatchError
 from spade_loop.progress import Progress
 from spade_loop.schedule import Schedule
 from spade_loop.scoring import base_model, last_hidden_state, renormalise, token_advantages
-from spade_loop.tensors import drop_padding_columns, sort_by_length
-from spade_loop.types import JsonRow, Sample
+from spade_loop.tensors import (
+    check_inputs,
+    check_logprobs,
+    drop_padding_columns,
+    sort_by_length,
+)
+from spade_loop.types import Sample, StepReport, finite
 from spade_loop.world import World, agree
 
 Collect = Callable[[Sampler, int], Sequence[Sample]]
@@ -62,36 +66,6 @@ class Checkpoints:
 
     scratch: Path
     resume: Path | None = None
-
-
-@dataclass(slots=True)
-class StepReport:
-    """What one optimiser step did."""
-
-    rows: int = 0
-    live_rows: int = 0
-    skipped: bool = False
-    """Too few rows had an advantage: the weights were left alone."""
-    loss: float | None = None
-    grad_norm: float | None = None
-    gaps: list[float] = field(default_factory=list)
-    """Mean |sampler - trainer| log-probability over the trained tokens of each forward pass."""
-
-    @property
-    def logprob_gap(self) -> float | None:
-        """Mean over the forward passes; None when nothing was trained on."""
-        return sum(self.gaps) / len(self.gaps) if self.gaps else None
-
-    def to_json(self) -> JsonRow:
-        """A part of the iteration's row in `metrics.jsonl`."""
-        return {
-            "rows": self.rows,
-            "live_rows": self.live_rows,
-            "skipped": self.skipped,
-            "loss": self.loss,
-            "grad_norm": self.grad_norm,
-            "logprob_gap": _finite(self.logprob_gap),
-        }
 
 
 class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
@@ -129,12 +103,8 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
         torch.manual_seed(_torch_seed(self._config.seed, step))
         batch = None
         with self._sampling_model() as model:
-            local = TransformersSampler(
-                model,
-                self.processing_class,
-                self._chat,
-                temperature=self._config.trainer.temperature,
-            )
+            generation = getattr(self, "vllm_generation", None)
+            local = make_sampler(self._config, model, self.processing_class, self._chat, generation)
             if self._hooks is None:
                 follow(local, self._world)
             else:
@@ -180,7 +150,7 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
         # Who answers has written its part of the checkpoint.
         report.gaps = [gap for gaps in self._world.gather(report.gaps) for gap in gaps]
         logs: Mapping[str, Any] = state.log_history[-1] if state.log_history else {}
-        report.loss, report.grad_norm = _finite(logs.get("loss")), _finite(logs.get("grad_norm"))
+        report.loss, report.grad_norm = finite(logs.get("loss")), finite(logs.get("grad_norm"))
         checkpoint = Path(self.args.output_dir) / f"checkpoint-{state.global_step}"
 
         def take() -> None:
@@ -199,6 +169,12 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
             device
         )
         out["row"] = torch.arange(len(self._samples), device=device)
+        model = base_model(self.accelerator.unwrap_model(self.model))
+        check_inputs(
+            out,
+            vocab_size=model.get_input_embeddings().num_embeddings,
+            positions=getattr(model.config, "max_position_embeddings", None),
+        )
         self._fresh = True
         return out
 
@@ -238,6 +214,8 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
             logps, entropies, aux = super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **kwargs
             )
+        if self._trained is not None:
+            check_logprobs(logps, self._trained, self._rows)
         self._note_gap(logps.detach())
         samples = [self._samples[row] for row in self._rows]
         embedding = base.get_output_embeddings().weight
@@ -302,10 +280,6 @@ class _Committer(TrainerCallback):
             self.trainer.commit(state)
 
 
-def _finite(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
 def _grpo_config(config: Config, scratch: Path, ranks: int, *, on_cpu: bool) -> GRPOConfig:
     shape = BatchShape.of(config)
     trainer, rows = config.trainer, shape.shared(ranks)
@@ -341,6 +315,7 @@ def _grpo_config(config: Config, scratch: Path, ranks: int, *, on_cpu: bool) -> 
         ignore_data_skip=True,
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=False,  # there are none, and looking for them costs time
+        **engine_arguments(config),
     )
 
 
@@ -374,7 +349,7 @@ def train(
         warnings.filterwarnings("ignore", message="You are using 'rollout_func'")
         trainer = SpadeGRPOTrainer(
             hooks=hooks,
-            chat=ChatFormat(policy.tokenizer),
+            chat=policy.chat,
             config=config,
             progress=progress,
             world=world,

@@ -6,6 +6,7 @@ where the environment, the template or the grammar put it there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -13,6 +14,8 @@ from typing import Any, Literal
 
 from synthgym.sandbox import EnvFault
 from synthgym.spec import SynthEnvSpec
+
+JsonRow = dict[str, Any]
 
 
 class Role(StrEnum):
@@ -199,4 +202,36 @@ class Sample:
         return sum(self.completion.mask)
 
 
-JsonRow = dict[str, Any]
+@dataclass(slots=True)
+class StepReport:
+    """What one optimiser step did."""
+
+    rows: int = 0
+    live_rows: int = 0
+    skipped: bool = False
+    """Too few rows had an advantage: the weights were left alone."""
+    loss: float | None = None
+    grad_norm: float | None = None
+    gaps: list[float] = field(default_factory=list)
+    """Mean |sampler - trainer| log-probability over the trained tokens of each forward pass."""
+
+    @property
+    def logprob_gap(self) -> float | None:
+        """Mean over the forward passes; None when nothing was trained on."""
+        return sum(self.gaps) / len(self.gaps) if self.gaps else None
+
+    def to_json(self) -> JsonRow:
+        """A part of the iteration's row in `metrics.jsonl`."""
+        return {
+            "rows": self.rows,
+            "live_rows": self.live_rows,
+            "skipped": self.skipped,
+            "loss": self.loss,
+            "grad_norm": self.grad_norm,
+            "logprob_gap": finite(self.logprob_gap),
+        }
+
+
+def finite(value: Any) -> float | None:
+    """The number, or None for what is none: JSON has no NaN."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
