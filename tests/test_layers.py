@@ -32,7 +32,7 @@ LAYERS = {
         "cli",
         "run",
         "loop report",
-        "rows inputs field",
+        "rows inputs field planning",
         "trainer evaluation",
         "design episodes",
         "library batch curriculum payment alarms scoring",

@@ -140,7 +140,7 @@ def _check_policy(config: Config) -> None:
                 "does not offer to the trainer: use the transformers backend, or the program dialect"
             )
     if policy.backend == "vllm-server" and not policy.vllm_server:
-        raise ConfigError("policy.vllm_server must be the URL of a `trl vllm-serve`")
+        raise ConfigError("policy.vllm_server must be the URL of a `vllm serve` (docs/scaling.md)")
 
 
 def _check_kl(config: Config) -> None:

@@ -32,7 +32,7 @@ class PolicyConfig:
     vllm_memory: float = 0.3
     """Share of the GPU's memory that a colocated vLLM takes."""
     vllm_server: str = ""
-    """URL of a `trl vllm-serve`, for `vllm-server`."""
+    """URL of a `vllm serve`, for `vllm-server` (docs/scaling.md says with which flags)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

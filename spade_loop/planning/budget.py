@@ -83,9 +83,7 @@ class Budget:
     @property
     def trained(self) -> int:
         """Tokens in the whole run: every design is trained on once."""
-        return (
-            self.regenerations * self.trained_designer + self.iterations * self.trained_agent
-        )
+        return self.regenerations * self.trained_designer + self.iterations * self.trained_agent
 
     def _total(self, name: str) -> int:
         replays = self.iterations - self.regenerations

@@ -24,9 +24,9 @@ Facts = Mapping[str, Any]
 
 _QWEN3: Final = {"num_attention_heads": 32, "head_dim": 128, "vocab_size": 151936}
 # Qwen: config.json of each model as quoted in public copies (akougkas/warpio-cli, warpio-docs/ai-docs/model_cards, for
-# 4B) and the launch scripts of slime, the reference's trainer (zyzshishui/slime, scripts/models). SmolLM2: config.json of
-# the bundled weights. Nemotron: config.json as quoted in public tests of converters, equal to NVIDIA's Megatron provider;
-# the layers between (Mamba) count for parameters and for the cache by formulas of ours, of which we are less sure.
+# 4B) and the launch scripts of slime, the trainer of the reference (zyzshishui/slime, scripts/models). SmolLM2:
+# config.json of the bundled weights. Nemotron: config.json as quoted in public tests of converters, equal to NVIDIA's
+# provider for Megatron; its Mamba layers are counted by formulas of ours, of which we are less sure.
 KNOWN: Final[dict[str, Facts]] = {
     "HuggingFaceTB/SmolLM2-135M-Instruct": {
         "model_type": "llama",

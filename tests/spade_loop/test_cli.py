@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spade_loop import cli
-from spade_loop.config import load_config
+from spade_loop.config import load_config, recipes
 from spade_loop.inputs import Inputs
 from spade_loop.state import RunDirectory
 from synthgym.registry import Snapshot, bundled_root
@@ -229,8 +229,9 @@ def test_ctrl_c_says_what_there_is_to_go_on_with(
 def test_recipes_are_listed_with_a_line_each(spade_loop: Any) -> None:
     outcome = spade_loop("recipes")
     assert outcome.code == 0
-    assert outcome.out.startswith("tiny ")
-    assert "two CPU cores" in outcome.out
+    lines = dict(line.split(maxsplit=1) for line in outcome.out.splitlines())
+    assert set(lines) == set(recipes())
+    assert "two CPU cores" in lines["tiny"]
 
 
 def test_a_plan_says_what_an_iteration_takes(spade_loop: Any) -> None:
@@ -243,9 +244,11 @@ def test_a_plan_says_what_an_iteration_takes(spade_loop: Any) -> None:
         "agent.seeds=5",
         "--set",
         "agent.plays=2",
+        "--json",
     )
     assert (outcome.code, outcome.err) == (0, "")
     plan = json.loads(outcome.out)
+    assert list(plan)[:2] == ["config", "iteration"]
     assert plan["config"]["agent"]["environments"] == 3
     iteration = plan["iteration"]
     assert iteration["episodes_plain"] == iteration["episodes_hinted"] == 30
@@ -254,6 +257,28 @@ def test_a_plan_says_what_an_iteration_takes(spade_loop: Any) -> None:
     assert rows["designer"] == iteration["designs_by_designer"]["policy"]
     assert rows["total"] >= rows["agent"] + rows["designer"]
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_plan_is_a_table_unless_json_is_asked_for(spade_loop: Any) -> None:
+    outcome = spade_loop("plan", "qwen3-4b", "--processes", "8", "--sharding", "fsdp2")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("Run\n  recipe ")
+    assert "27 for each of 8 processes" in outcome.out
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_plan_on_impossible_processes_is_refused(spade_loop: Any) -> None:
+    outcome = spade_loop("plan", "--sharding", "fsdp")
+    assert_refused(outcome, "--sharding must be one of", "did you mean 'fsdp2'?", work=Path.cwd())
+    assert_refused(spade_loop("plan", "--processes", "0"), "at least 1", work=Path.cwd())
+
+
+def test_a_recipe_for_gpus_is_refused_on_a_machine_without_one(
+    spade_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    outcome = spade_loop("run", "qwen3-4b")
+    assert_refused(outcome, "policy.device is cuda", "run it where there is one", work=Path.cwd())
 
 
 def test_a_plan_of_a_wrong_recipe_is_refused(spade_loop: Any) -> None:

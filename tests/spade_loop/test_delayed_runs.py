@@ -21,8 +21,7 @@ from spade_loop.library import Library
 from spade_loop.loop import Loop
 from spade_loop.progress import Silent
 from spade_loop.state import RunDirectory
-from spade_loop.trainer import StepReport
-from spade_loop.types import Role, Sample
+from spade_loop.types import Role, Sample, StepReport
 from synthgym.registry import Snapshot, bundled_root
 from synthgym.sandbox import Pool
 

@@ -29,8 +29,7 @@ from spade_loop.library import Library
 from spade_loop.loop import Loop
 from spade_loop.progress import Silent
 from spade_loop.state import RunDirectory, RunState
-from spade_loop.trainer import StepReport
-from spade_loop.types import Role
+from spade_loop.types import Role, StepReport
 from synthgym.registry import Snapshot, write_snapshot
 from synthgym.sandbox import Pool
 from synthgym.spec import EnvRecord, Provenance, SynthEnvSpec

@@ -10,8 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from processes import descendants
 
 from spade_loop.errors import WorldError
 
@@ -80,12 +83,14 @@ def torchrun(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     ) as process:
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            # The launcher gives each rank a session of its own.
+            for pid in (process.pid, *descendants(process.pid)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             out, err = process.communicate()
             raise AssertionError(f"the ranks did not end in {seconds:g} s:\n{out}\n{err}") from None
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
