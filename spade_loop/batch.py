@@ -42,7 +42,8 @@ class BatchShape:
     def of(cls, config: Config) -> BatchShape:
         """What a config plans."""
         designer, agent = config.designer, config.agent
-        attempts = proposals(config)[POLICY] * designer.best_of * (1 + designer.repairs)
+        # Of several draws for a design one is mended.
+        attempts = proposals(config)[POLICY] * (designer.best_of + designer.repairs)
         hints = agent.environments if config.hints.train else 0
         return cls(
             attempts * designer.train + hints,

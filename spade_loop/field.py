@@ -86,6 +86,11 @@ def observe(curriculum: Curriculum, measured: Sequence[Measured], iteration: int
     return curriculum
 
 
+def plays_hints(config: Config, *, regenerates: bool) -> bool:
+    """Whether an iteration has a hinted arm."""
+    return config.hints.play and (regenerates or config.schedule.hinted_replays)
+
+
 def trains_on(curriculum: Curriculum, digest: str) -> bool:
     """Whether the agent's episodes in an environment are trained on; Robust PLR only trains on replays."""
     return not isinstance(curriculum, Replay) or curriculum.trains_on(digest)

@@ -28,7 +28,7 @@ from spade_loop.design.designer import Designer
 from spade_loop.design.dialects import make_dialect
 from spade_loop.episodes import Player
 from spade_loop.errors import RunStateError
-from spade_loop.field import Field, choose, make_curriculum, observe, trains_on
+from spade_loop.field import Field, choose, make_curriculum, observe, plays_hints, trains_on
 from spade_loop.hints import HintWriter, WrittenHint
 from spade_loop.library import Library
 from spade_loop.measurement import Measured
@@ -261,17 +261,17 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
                 sampler,
                 [library.specs[digest] for digest in state.current],
                 iteration=step,
-                hinted=regenerates or loop.config.schedule.hinted_replays,
+                hinted=plays_hints(loop.config, regenerates=regenerates),
                 streams=lambda purpose: loop.stream(step, purpose),
             )
         note_measured(library, memory, measured)
-        curriculum = observe(curriculum, measured, step)
 
     windows = _seen(state.windows, measured)
     due, queue = loop.schedule.release(queue, step)
     payment = pay(due, windows, state.trackers, loop.config, sampler, step)
     reference = loop.config.reward.reference
     played = [m for m in measured if trains_on(curriculum, m.spec.digest)]
+    curriculum = observe(curriculum, measured, step)  # afterwards: what was just played is no replay
     trained = [*payment.samples, *agent_samples(played, reference=reference)]
     if loop.config.hints.train:
         trained += hint_samples(hints, windows, loop.config)

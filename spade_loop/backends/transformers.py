@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -24,6 +24,10 @@ _CACHE_ARGUMENT = (
     if "cache" in inspect.signature(LlamaForCausalLM.forward).parameters
     else "past_key_values"
 )
+
+
+SCORED_AT_ONCE = 512
+"""Tokens whose logits are held together when a completion is scored."""
 
 
 class TransformersSampler:
@@ -59,17 +63,37 @@ class TransformersSampler:
     @torch.no_grad()
     def score(self, prompt_ids: Sequence[int], completion: Completion) -> list[float]:
         """Log-probabilities [tokens] of a completion under the current weights, as they would be drawn now."""
-        ids = torch.tensor([[*prompt_ids, *completion.ids]], device=self.model.device)
-        count = len(completion.ids)
-        logits = self.model(input_ids=ids, logits_to_keep=count + 1).logits[0, :-1].float()
-        logprobs = torch.log_softmax(logits / self.temperature, dim=-1)
-        scored = []
-        for i, token in enumerate(completion.ids):
-            own = logprobs[i]
-            allowed = completion.allowed.get(i)
-            total = 0.0 if allowed is None else float(own[list(allowed)].logsumexp(0))
-            scored.append(float(own[token]) - total if completion.mask[i] else 0.0)
+        scored: list[float] = []
+        for logits in self._next_logits([*prompt_ids, *completion.ids[:-1]], len(completion.ids)):
+            logprobs = torch.log_softmax(logits / self.temperature, dim=-1)
+            for own in logprobs:
+                i = len(scored)
+                allowed = completion.allowed.get(i)
+                total = 0.0 if allowed is None else float(own[list(allowed)].logsumexp(0))
+                log_p = float(own[completion.ids[i]]) - total
+                scored.append(log_p if completion.mask[i] else 0.0)
         return scored
+
+    def _next_logits(self, ids: Sequence[int], last: int) -> Iterator[torch.Tensor]:
+        """Next-token logits [block, vocabulary] after each of the `last` ids at the end, block by block.
+
+        All at once they would be the largest thing in memory: 37 GiB after a long design.
+        """
+        cache = roomy_cache(self.model.config)
+        for start in range(0, len(ids), SCORED_AT_ONCE):
+            block = torch.tensor([ids[start : start + SCORED_AT_ONCE]], device=self.model.device)
+            stop = start + block.shape[1]
+            wanted = min(block.shape[1], last - (len(ids) - stop))
+            output = self.model(
+                input_ids=block,
+                attention_mask=torch.ones(1, stop, dtype=torch.long, device=block.device),
+                position_ids=torch.arange(start, stop, device=block.device)[None],
+                use_cache=True,
+                logits_to_keep=max(wanted, 1),
+                **{_CACHE_ARGUMENT: cache},
+            )
+            if wanted > 0:
+                yield output.logits[0, -wanted:].float()
 
 
 class TransformersDialogue:

@@ -129,7 +129,7 @@ def load_policy(config: PolicyConfig) -> Policy:
 
     check_model(config)
     device = _device(config.device)
-    dtype = _dtype(config.dtype, device)
+    dtype = _dtype(config, device)
     place = _locate(config)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     extra = _hub_options(place) if place.on_hub else {}
@@ -192,14 +192,17 @@ def _device(wanted: str) -> torch.device:
     return torch.device(wanted)
 
 
-def _dtype(wanted: str, device: torch.device) -> torch.dtype:
-    """`auto` takes bfloat16 where it is computed in hardware: elsewhere it is emulated, many times slower."""
+def _dtype(config: PolicyConfig, device: torch.device) -> torch.dtype:
+    """`auto` takes bfloat16 where it is computed in hardware: elsewhere it is emulated, many times slower.
+
+    Weights that are trained themselves are float32 then: at usual learning rates bfloat16 rounds most updates away.
+    """
     import torch
 
-    if wanted == "float32":
-        return torch.float32
+    if config.dtype != "auto":
+        return torch.bfloat16 if config.dtype == "bfloat16" else torch.float32
     fast = device.type == "cuda" or bool(torch.cpu.get_capabilities().get("avx512_bf16"))
-    return torch.bfloat16 if wanted == "bfloat16" or fast else torch.float32
+    return torch.bfloat16 if fast and config.lora_rank > 0 else torch.float32
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ ALLOWABLE: Final = (
     "scraping-agent-wins",
 )
 """Reasons that speak of how much an environment teaches, and not of whether it is sound."""
+_BY_REGRET: Final = ("gated_regret", "regret", "blend")
+"""Designer rewards that need a hinted arm."""
 MIN_GROUP: Final = 4
 """Designs of a skill an iteration, below which there is too little to compare."""
 LORA_DELAY_RATE: Final = 1e-5
@@ -109,6 +111,11 @@ def _check_numbers(config: Config) -> None:
     )
     if not 0 <= config.seed < 2**32:
         raise ConfigError(f"seed must lie in 0..{2**32 - 1}, got {config.seed}")
+    if not config.hints.play and _needs_regret(config):
+        raise ConfigError(
+            "hints.play=false measures no regret, which reward.designer or curriculum.score pays by: choose others, or "
+            "play hints"
+        )
     if config.hints.train and config.hints.source != "designer":
         raise ConfigError(
             "hints.train needs hints.source=designer: the environment's own hints are no call of the model"
@@ -117,6 +124,13 @@ def _check_numbers(config: Config) -> None:
         raise ConfigError(f"hints.level must be one of {HINT_LEVELS}, got {config.hints.level}")
     if not trainer.temperature > 0:
         raise ConfigError(f"trainer.temperature must be above 0, got {trainer.temperature:g}")
+
+
+def _needs_regret(config: Config) -> bool:
+    """Whether something is decided by what a hint is worth."""
+    paid = config.designer.candidates > 0 and config.reward.designer in _BY_REGRET
+    curriculum = config.curriculum
+    return paid or (curriculum.choice == "replay" and curriculum.score == "regret")
 
 
 def _check_policy(config: Config) -> None:

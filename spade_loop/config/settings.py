@@ -20,7 +20,7 @@ class PolicyConfig:
     """A bundled name, a Hugging Face model id, or a local directory."""
     revision: str = ""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 on a GPU and on a CPU that computes in it, else float32."""
+    """`auto` is bfloat16 under LoRA on a GPU and on a CPU that computes in it, else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     lora_rank: int = 16
     """0 trains all weights."""
@@ -110,6 +110,8 @@ class OtherDesigner:
 class HintConfig:
     """The privileged hint of the second arm."""
 
+    play: bool = True
+    """False plays no hinted arm: for pools that nobody is paid regret for."""
     source: Literal["environment", "designer"] = "environment"
     """Written by the environment's `hint()`, or by the model from the source, in a call of its own."""
     level: int = 2

@@ -119,8 +119,10 @@ def budget_of(config: Config) -> Budget:
     hint_rows = config.agent.environments * config.hints.train
     designing = range(0, config.iterations, config.schedule.regenerate_every)
     return Budget(
-        design=_step(config, designs=True, hinted=True),
-        replay=_step(config, designs=False, hinted=config.schedule.hinted_replays),
+        design=_step(config, designs=True, hinted=config.hints.play),
+        replay=_step(
+            config, designs=False, hinted=config.hints.play and config.schedule.hinted_replays
+        ),
         iterations=config.iterations,
         regenerations=len(designing),
         steps=schedule.steps,

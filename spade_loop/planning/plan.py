@@ -80,5 +80,5 @@ def _shape(model: str) -> ModelShape | None:
     """A directory that cannot be read is among the needs already."""
     try:
         return shape_of(model)
-    except (ModelError, KeyError):
+    except ModelError:
         return None

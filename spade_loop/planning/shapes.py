@@ -127,11 +127,17 @@ class ModelShape:
 def shape_of(model: str) -> ModelShape | None:
     """The shape of a bundled name, a directory with config.json, or a Hugging Face id of the table; else None.
 
-    `ModelError` when a directory's config.json cannot be read.
+    `ModelError` when a directory's config.json cannot be read, or lacks what its `model_type` has.
     """
     folder = Path(model).expanduser()
     if folder.is_dir():
-        return shape_from_config(_read(folder / "config.json"))
+        path = folder / "config.json"
+        try:
+            return shape_from_config(_read(path))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ModelError(
+                f"policy.model: {path} is not the config.json of a model: {error}"
+            ) from error
     bundled = BUNDLED.get(model)
     facts = KNOWN.get(model if bundled is None else bundled.hub_id)
     return None if facts is None else shape_from_config(facts)

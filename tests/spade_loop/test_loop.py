@@ -286,6 +286,29 @@ def bundled(count: int) -> list[SynthEnvSpec]:
     return [snapshot.spec(e.digest) for e in snapshot][:count]
 
 
+def test_robust_replay_trains_on_replays_only(
+    making: Making, scripted: Callable[[Script], ScriptedSampler]
+) -> None:
+    """An environment is no replay in the iteration in which it is played first."""
+    settings = (
+        "designer.candidates=0",
+        "hints.play=false",
+        "agent.pool_share=1",
+        "curriculum.choice=replay",
+        "curriculum.score=positive_advantage",
+    )
+    for robust, rows in (("false", 2 * 2 * 2), ("true", 0)):
+        library = Library.start(Snapshot.open(bundled_root()))
+        loop = making(library, *settings, f"curriculum.robust={robust}")
+        samples = loop.collect(scripted(lambda *_: "no box"), 0)
+        assert len(samples) == rows
+        pending = loop._pending
+        assert pending is not None
+        assert len(pending.measured) == 2
+        assert all(m.hinted == () for m in pending.measured)
+        assert len(pending.state.curriculum["levels"]) == 2
+
+
 def test_unpaired_arms_share_no_seed(
     making: Making, scripted: Callable[[Script], ScriptedSampler]
 ) -> None:

@@ -95,6 +95,7 @@ def test_the_trainers_model_scores_what_vllm_said(
             ["designer.dialect=program", "designers=[{name='a', kind='mutation', share=0.5}]"],
             "draws blueprints",
         ),
+        (["hints.play=false"], "measures no regret"),
         (["designer.task=tools"], r"unknown skill .* \(designer.task=tools knows"),
         (["agent.half_width=0.1", "agent.max_seeds=2"], "agent.max_seeds must be at least 4"),
     ],

@@ -346,6 +346,22 @@ def test_a_completion_is_scored_as_it_was_drawn_while_the_weights_stay(
             assert set(drawn.chosen) == set(drawn.allowed) != set()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [1, 7, 64, 512])
+def test_scores_do_not_depend_on_how_many_are_held_together(
+    block: int, model: Any, tokenizer: Any, chat: ChatFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = TransformersSampler(model, tokenizer, chat)
+    prompt = chat.prompt([Message("user", "Design a lock.")])
+    drawn = sampler.open([prompt], streams=[[1]]).generate([0], 40)[0]
+    with torch.no_grad():
+        logits = model(torch.tensor([[*prompt, *drawn.ids]])).logits[0].float()
+    table = torch.log_softmax(logits, dim=-1)[len(prompt) - 1 : -1]
+    expected = [table[i, token].item() for i, token in enumerate(drawn.ids)]
+    monkeypatch.setattr("spade_loop.backends.transformers.SCORED_AT_ONCE", block)
+    assert sampler.score(prompt, drawn) == pytest.approx(expected, abs=1e-4)
+
+
 def test_advantages_have_a_column_a_token_only_where_tokens_weigh_differently() -> None:
     plain = Sample(
         role=Role.AGENT,
