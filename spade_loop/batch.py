@@ -10,6 +10,7 @@ import numpy as np
 
 from spade_loop.config import Config
 from spade_loop.errors import BatchError
+from spade_loop.hints import TRIES
 from spade_loop.measurement import Measured
 from spade_loop.rewards import (
     agent_advantages,
@@ -44,7 +45,7 @@ class BatchShape:
         designer, agent = config.designer, config.agent
         # Of several draws for a design one is mended.
         attempts = proposals(config)[POLICY] * (designer.best_of + designer.repairs)
-        hints = agent.environments if config.hints.train else 0
+        hints = agent.environments * TRIES if config.hints.train else 0
         return cls(
             attempts * designer.train + hints,
             agent.environments * agent.seeds * agent.plays,

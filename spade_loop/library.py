@@ -145,6 +145,10 @@ class Library:
         reports = {spec.digest: self.reports[spec.digest] for spec in own}
         write_snapshot(path, own, name=name, version=version, reports=reports, replace=True)
 
+    def fit(self, digests: Iterable[str]) -> list[str]:
+        """Those of `digests` that are not in quarantine, in their order."""
+        return [digest for digest in digests if not self.records[digest].quarantined]
+
     def playable(self, *, exclude: Collection[str] = ()) -> list[str]:
         """Digests that may be played again, sorted: not quarantined, and not among `exclude`."""
         return sorted(d for d, r in self.records.items() if not r.quarantined and d not in exclude)

@@ -259,7 +259,7 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
         with loop.clock.part("play"):
             measured = loop.field.play(
                 sampler,
-                [library.specs[digest] for digest in state.current],
+                [library.specs[digest] for digest in library.fit(state.current)],
                 iteration=step,
                 hinted=plays_hints(loop.config, regenerates=regenerates),
                 streams=lambda purpose: loop.stream(step, purpose),

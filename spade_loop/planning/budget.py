@@ -116,7 +116,7 @@ class Budget:
 def budget_of(config: Config) -> Budget:
     """What a recipe plans."""
     schedule, shape = Schedule.of(config), BatchShape.of(config)
-    hint_rows = config.agent.environments * config.hints.train
+    hint_rows = config.agent.environments * TRIES * config.hints.train
     designing = range(0, config.iterations, config.schedule.regenerate_every)
     return Budget(
         design=_step(config, designs=True, hinted=config.hints.play),

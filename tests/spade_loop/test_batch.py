@@ -114,7 +114,7 @@ def test_other_designers_have_their_share_and_the_policy_the_rest() -> None:
         (["designer.best_of=3"], 15),
         (["designer.best_of=2", "designer.repairs=1"], 15),
         (["designer.train=false"], 0),
-        (["hints.train=true", "hints.source=designer"], 9),
+        (["hints.train=true", "hints.source=designer"], 13),
         (["designer.candidates=0"], 0),
     ],
 )

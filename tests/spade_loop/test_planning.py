@@ -94,7 +94,7 @@ def test_seeds_that_are_played_to_measure_count(
 
 def test_hints_that_are_trained_are_rows_of_the_designer() -> None:
     config = load_config("qwen3-4b", ["hints.train=true"])
-    assert budget_of(config).trained_designer == 24 * 16384 + 24 * 4096
+    assert budget_of(config).trained_designer == 24 * 16384 + 48 * 4096
 
 
 # --- needs ---

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ranks import processes_environment, torchrun
+from whole_runs import SETTINGS
 
 from spade_loop.config import Config, load_config
 from spade_loop.errors import WorldError
@@ -19,24 +20,6 @@ from spade_loop.progress import Silent
 from synthgym.registry import Snapshot
 
 pytestmark = pytest.mark.slow
-SETTINGS = [
-    "policy.dtype=float32",
-    "policy.lora_rank=4",
-    "novelty.embedder=hash",
-    "validation.seeds=5",
-    "designer.candidates=5",
-    "designer.max_tokens=101",
-    "corpus.words=20",
-    "agent.environments=2",
-    "agent.pool_share=0.5",
-    "agent.seeds=2",
-    "agent.plays=2",
-    "agent.max_turns=2",
-    "agent.turn_tokens=8",
-    "agent.context=1600",
-    "iterations=2",
-    "trainer.learning_rate=0.01",
-]
 
 
 def command(tiny_model: Path, out: Path) -> list[str]:
