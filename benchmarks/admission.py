@@ -34,6 +34,7 @@ from spade_loop.design.admission import Admitter
 from spade_loop.design.assignments import Assignment, Exhibit
 from spade_loop.design.dialects import make_dialect
 from spade_loop.design.repair import repair_message
+from spade_loop.errors import ModelError
 from spade_loop.parsing import ReplyError, apply_edits, parse_edits
 from spade_loop.prompts import load_prompt
 from spade_loop.types import NOTHING, Candidate, Message, Outcome
@@ -49,8 +50,6 @@ EXAMPLES: Final = ("worked_example", "worked_example_2")
 """Environments that the prompts show. The memory holds them and the edited one: to copy them is no design."""
 PARENTS: Final = ("no-state", "reward-farmed", "scraping-agent-wins", "witness-in-observation")
 """Near misses that edits start from: short, sound, and each with a mechanism of its own."""
-WORDS: Final = 120
-"""Words of a document, as recipes have it."""
 SEED_STEP: Final = 1000
 """Between the seeds of the attempts at one document."""
 Z: Final = 1.959964
@@ -64,6 +63,7 @@ class Settings:
     label: str
     dialect: str
     documents: int
+    words: int
     attempts: int
     max_tokens: int
     temperature: float
@@ -88,8 +88,13 @@ class Found:
         return cls(**{name: data[name] for name in names})
 
 
-def assignments(documents: int, seed: int, parents: Sequence[SynthEnvSpec]) -> list[Assignment]:
-    """One for each document; skills take turns, parents are drawn. More documents begin with the same ones."""
+def assignments(
+    documents: int, seed: int, words: int, parents: Sequence[SynthEnvSpec]
+) -> list[Assignment]:
+    """One for each document, cut to so many words; skills take turns, parents are drawn.
+
+    More documents begin with the same ones.
+    """
     corpus, cursor, rng = Corpus.load(), CorpusCursor(), np.random.default_rng(seed)
     given = []
     for number in range(documents):
@@ -101,7 +106,7 @@ def assignments(documents: int, seed: int, parents: Sequence[SynthEnvSpec]) -> l
                 skill=skill,
                 document_id=document.id,
                 document_license=document.license,
-                excerpt=excerpt(document, WORDS),
+                excerpt=excerpt(document, words),
                 parent=Exhibit(parent, None, None),
             )
         )
@@ -119,7 +124,7 @@ class Bench:
         self.admitter = Admitter(config, self.dialect, pool)
         sources = {miss.name: miss.source for miss in near_misses()}
         parents = [_spec(name, sources[name], pool) for name in PARENTS]
-        self.given = assignments(settings.documents, settings.seed, parents)
+        self.given = assignments(settings.documents, settings.seed, settings.words, parents)
         self.memory = seeded_memory(parents, pool)
         self.rows: dict[int, list[Row]] = {number: [] for number in range(settings.documents)}
         self._lock = threading.Lock()
@@ -202,6 +207,7 @@ class Bench:
             "reply": reply,
             "source": None if draft is None else draft.source,
             "prompt": self.dialect.prompt.digest,
+            "words": self.settings.words,
             "model": Path(self.writer.name).name,
             "temperature": self.settings.temperature,
             "max_tokens": self.settings.max_tokens,
@@ -323,6 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         label=options.label,
         dialect=options.dialect,
         documents=options.documents,
+        words=options.words,
         attempts=options.attempts,
         max_tokens=options.max_tokens,
         temperature=options.temperature,
@@ -339,9 +346,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with Pool() as pool, ThreadPoolExecutor(options.concurrency) as crew:
         bench = Bench(settings, writer, pool, options.out)
-        # Documents with the same parent follow each other: their prompts begin alike, and servers cache that.
-        order = sorted(bench.rows, key=lambda number: (_parent(bench.given[number]), number))
-        list(crew.map(bench.work, order if settings.dialect == "edit" else sorted(bench.rows)))
+        try:
+            list(crew.map(bench.work, sorted(bench.rows)))
+        except ModelError as error:
+            crew.shutdown(cancel_futures=True)
+            raise SystemExit(f"{error}\nthe same command goes on with what is left") from error
     print(summary(read_rows([options.out])))
 
 
@@ -357,6 +366,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--key-variable", default="", help="environment variable with the key")
     parser.add_argument("--dialect", choices=("program", "edit"), default="program")
     parser.add_argument("--documents", type=positive, default=20)
+    parser.add_argument("--words", type=positive, default=50, help="of each document")
     parser.add_argument("--attempts", type=positive, default=1, help="the first one included")
     parser.add_argument("--max-tokens", type=positive, default=900)
     parser.add_argument("--temperature", type=float, default=0.8)

@@ -271,7 +271,9 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
     payment = pay(due, windows, state.trackers, loop.config, sampler, step)
     reference = loop.config.reward.reference
     played = [m for m in measured if trains_on(curriculum, m.spec.digest)]
-    curriculum = observe(curriculum, measured, step)  # afterwards: what was just played is no replay
+    curriculum = observe(
+        curriculum, measured, step
+    )  # afterwards: what was just played is no replay
     trained = [*payment.samples, *agent_samples(played, reference=reference)]
     if loop.config.hints.train:
         trained += hint_samples(hints, windows, loop.config)

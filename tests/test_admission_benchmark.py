@@ -114,7 +114,7 @@ def test_the_interval_is_wilson_s(
 
 def test_more_documents_begin_with_the_same_ones(admission: ModuleType) -> None:
     few, many = (
-        [(a.skill, a.document_id) for a in admission.assignments(n, 0, [_Parent()])]
+        [(a.skill, a.document_id) for a in admission.assignments(n, 0, 50, [_Parent()])]
         for n in (7, 13)
     )
     assert many[:7] == few

@@ -28,6 +28,7 @@ from spade_loop.library import Library
 from spade_loop.parsing import ReplyError, apply_edits, last_code_block, parse_edits
 from spade_loop.prompts import load_prompt
 from spade_loop.types import Message
+from synthgym.memory import HashEmbedder, NoveltyMemory, describe
 from synthgym.registry import Snapshot, bundled_root
 from synthgym.spec import EnvRecord, Provenance, SynthEnvSpec
 from synthgym.validation import validate
@@ -87,16 +88,23 @@ def test_a_document_cannot_fill_placeholders_or_begin_a_message(dialect: Dialect
 
 
 def test_a_program_is_asked_for_with_the_contract_and_the_example() -> None:
-    text = text_of(ProgramDialect().messages(assignment()))
-    assert last_code_block(text).startswith('"""A keeper fills a row of jars')
-    for name in ("max_turns", "reset", "step", "hint", "solution", "random.Random(seed)"):
-        assert f"`{name}" in text
+    messages = ProgramDialect().messages(assignment())
+    text = text_of(messages)
+    shown = [last_code_block(m.content).strip() for m in messages if m.role == "assistant"]
+    assert shown == [example("worked_example"), example("worked_example_2")]
+    for name in ("`max_turns", "`reset", "`step", "`hint", "`solution", "random.Random(seed)"):
+        assert name in text
 
 
-def test_the_worked_example_is_admitted() -> None:
-    example = resources.files("spade_loop.prompts").joinpath("worked_example.txt").read_text()
-    report = validate(example, seeds=20)
+def example(name: str) -> str:
+    return resources.files("spade_loop.prompts").joinpath(f"{name}.txt").read_text("utf-8").strip()
+
+
+@pytest.mark.parametrize("name", ["worked_example", "worked_example_2"])
+def test_the_worked_examples_are_admitted(name: str) -> None:
+    report = validate(example(name), seeds=20)
     assert report.ok, report.findings
+    assert min(report.witness_turns) >= 4
     assert max(report.witness_turns) <= 14
 
 
@@ -114,12 +122,20 @@ def test_an_edit_is_asked_for_with_the_parents_source_and_record() -> None:
     assert "The agent solves it in 25% of its plays, and gains +0.50 from a hint." in text
 
 
-def test_the_example_turn_of_the_edit_prompt_is_a_right_answer() -> None:
+def test_the_example_turn_of_the_edit_prompt_leads_to_an_environment_that_is_new() -> None:
     _, question, answer, *_ = EditDialect().messages(assignment())
     assert (question.role, answer.role) == ("user", "assistant")
-    edits = parse_edits(answer.content)
-    assert len(edits) == 3
-    assert "[self.upward] * self.goal" in apply_edits(last_code_block(question.content), edits)
+    parent = last_code_block(question.content)
+    assert parent.strip() == example("worked_example")
+    memory = NoveltyMemory(HashEmbedder())
+    for source in (parent, apply_edits(parent, parse_edits(answer.content))):
+        report = validate(source, seeds=20)
+        assert report.record is not None
+        assert report.ok, report.findings
+        description = describe(source, report.first_observation, docstring=report.docstring)
+        decision = memory.check(description)
+        assert decision.accepted, decision
+        memory.add(report.digest, description, name="E", skill="", iteration=0)
 
 
 def test_an_edit_without_a_parent_is_refused() -> None:
