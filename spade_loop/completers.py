@@ -16,6 +16,8 @@ from spade_loop.chat import ChatFormat
 from spade_loop.types import Completion, Message
 
 JsonSchema = Mapping[str, Any]
+SCORED_AT_ONCE = 512
+"""Tokens whose logits are held together when a completion is scored."""
 
 
 class Dialogue(Protocol):

@@ -14,7 +14,7 @@ from transformers import LlamaForCausalLM
 from spade_loop.backends.cache import roomy_cache
 from spade_loop.backends.grammar import Grammar, GrammarCompiler
 from spade_loop.chat import ChatFormat
-from spade_loop.completers import JsonSchema
+from spade_loop.completers import SCORED_AT_ONCE, JsonSchema
 from spade_loop.errors import ModelError
 from spade_loop.types import Completion
 
@@ -24,10 +24,6 @@ _CACHE_ARGUMENT = (
     if "cache" in inspect.signature(LlamaForCausalLM.forward).parameters
     else "past_key_values"
 )
-
-
-SCORED_AT_ONCE = 512
-"""Tokens whose logits are held together when a completion is scored."""
 
 
 class TransformersSampler:

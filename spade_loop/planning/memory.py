@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from spade_loop.backends.weights import has_gpu
 from spade_loop.batch import BatchShape, proposals
+from spade_loop.completers import SCORED_AT_ONCE
 from spade_loop.config import Config, PolicyConfig
 from spade_loop.planning.budget import budget_of
 from spade_loop.planning.shapes import ModelShape
@@ -210,7 +211,7 @@ def _cached_tokens(config: Config, processes: int) -> int:
 def _scored(config: Config) -> int:
     """Tokens of a delayed design that are scored at once."""
     delayed = config.schedule.designer_delay > 0 and BatchShape.of(config).designer > 0
-    return (config.designer.max_tokens + 1) * delayed
+    return min(config.designer.max_tokens, SCORED_AT_ONCE) * delayed
 
 
 def _computes_bfloat16(path: Path = Path("/proc/cpuinfo")) -> bool:

@@ -195,7 +195,7 @@ def test_the_memory_of_full_fine_tuning_by_hand() -> None:
     assert design_context(config) == 20000 + 4000 + 9000
     assert one.kv_cache == 128 * 32768 * 2 * 36 * 8 * 128 * 4
     assert one.all_logits == 33000 * 151_936 * 4
-    assert one.scoring == 20001 * 151_936 * (12 + 4)
+    assert one.scoring == 512 * 151_936 * (12 + 4)
     assert one.peak == max(one.update, one.sampling)
     assert one.update == one.weights + one.gradients + one.optimiser + one.reference + (
         one.activations + one.output_layer
