@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,11 +31,10 @@ from spade_loop.config import Config, DesignerConfig
 from spade_loop.corpus import Corpus, CorpusCursor, excerpt
 from spade_loop.design.admission import Admitter
 from spade_loop.design.assignments import Assignment, Exhibit
-from spade_loop.design.dialects import make_dialect
+from spade_loop.design.dialects import EditDialect, ProgramDialect, make_dialect
 from spade_loop.design.repair import repair_message
 from spade_loop.errors import ModelError
-from spade_loop.parsing import ReplyError, apply_edits, parse_edits
-from spade_loop.prompts import load_prompt
+from spade_loop.parsing import ReplyError
 from spade_loop.types import NOTHING, Candidate, Message, Outcome
 from synthgym import Pool
 from synthgym.contract import SKILLS
@@ -236,10 +234,8 @@ def seeded_memory(parents: Sequence[SynthEnvSpec], pool: Pool) -> NoveltyMemory:
 
 def shown() -> dict[str, str]:
     """The complete environments that the prompts show, by name; the last is the edited first one."""
-    folder = resources.files("spade_loop.prompts")
-    sources = {name: folder.joinpath(f"{name}.txt").read_text("utf-8") for name in EXAMPLES}
-    edit = next(m.content for m in load_prompt("designer_edit").messages if m.role == "assistant")
-    return sources | {"edited_example": apply_edits(sources[EXAMPLES[0]], parse_edits(edit))}
+    sources = dict(zip(EXAMPLES, ProgramDialect().shown, strict=True))
+    return sources | {"edited_example": EditDialect().shown[-1]}
 
 
 def _spec(name: str, source: str, pool: Pool) -> SynthEnvSpec:

@@ -92,9 +92,10 @@ class Library:
         """Give a memory the parameters of the blueprints that it holds, or they would count as new again."""
         families = {family.name: family for family in load_families()}
         for record in tuple(memory):
-            provenance = self.specs[record.digest].provenance
-            if provenance.family not in families:
+            spec = self.specs.get(record.digest)
+            if spec is None or spec.provenance.family not in families:
                 continue
+            provenance = spec.provenance
             try:
                 vector = parameter_vector(
                     Blueprint(provenance.family, provenance.parameters),

@@ -21,7 +21,7 @@ from spade_loop.completers import Sampler, Writer
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
 from spade_loop.curriculum import Curriculum, curriculum_from_json
-from spade_loop.design.admission import Admission, Admitter
+from spade_loop.design.admission import Admission, Admitter, shown_specs
 from spade_loop.design.assignments import Briefing
 from spade_loop.design.authors import Authors
 from spade_loop.design.designer import Designer
@@ -94,7 +94,7 @@ class Loop:
         self.pool = pool
         self.clock = Clock()
         self.schedule = Schedule.of(config)
-        dialect = make_dialect(config.designer)
+        self.dialect = dialect = make_dialect(config.designer)
         self.briefing = Briefing(config, corpus)
         self.designer = Designer(
             config,
@@ -126,7 +126,8 @@ class Loop:
         )
         if self.config.designer.candidates == 0:
             return memory  # nothing will be compared with it
-        memory.seed(self.library.specs.values(), self.pool, with_behaviour=True)
+        held = [*self.library.specs.values(), *shown_specs(self.dialect, self.pool)]
+        memory.seed(held, self.pool, with_behaviour=True)
         self.library.describe_blueprints(memory)
         return memory
 

@@ -142,6 +142,16 @@ class Admitter:
         )
 
 
+def shown_specs(dialect: Dialect, pool: Pool) -> list[SynthEnvSpec]:
+    """The environments that a dialect's prompt shows, for the memory to hold."""
+    records = [validate(source, pool=pool, seeds=2).record for source in dialect.shown]
+    return [
+        SynthEnvSpec(record=record, name=f"Shown{i}")
+        for i, record in enumerate(records, start=1)
+        if record is not None
+    ]
+
+
 def _license(document: str) -> str:
     """A program is licensed as the document it is grounded in; `NOASSERTION` is SPDX for "nobody said"."""
     return document if document not in ("", UNKNOWN_LICENSE) else "NOASSERTION"

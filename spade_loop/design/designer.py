@@ -184,7 +184,11 @@ class Designer:
         assert judged is not None
         candidate = judged.candidate
         message = repair_message(
-            self._dialect.name, candidate.reasons, judged.findings, candidate.detail
+            self._dialect.name,
+            candidate.reasons,
+            judged.findings,
+            candidate.detail,
+            source="" if judged.draft is None else judged.draft.source,
         )
         return message.content
 

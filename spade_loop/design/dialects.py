@@ -59,6 +59,8 @@ class Dialect(Protocol):
 
     name: str
     prompt: Prompt
+    shown: tuple[str, ...]
+    """Sources that its prompt shows whole: a copy of one of them is no design."""
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:
         """The chat that asks for a design."""
@@ -81,6 +83,7 @@ class ProgramDialect:
         self._examples = [_example(name) for name in names]
         prompt = load_prompt("designer_tools" if tools else "designer_program")
         self.prompt = prompt.covering("\n".join(self._examples))
+        self.shown: tuple[str, ...] = tuple(self._examples)
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:
         """Contract, worked example, document, memory."""
@@ -115,6 +118,9 @@ class EditDialect:
     def __init__(self) -> None:
         self._example = _example("worked_example")
         self.prompt = load_prompt("designer_edit").covering(self._example)
+        answer = next(m.content for m in self.prompt.messages if m.role == "assistant")
+        edited = apply_edits(self._example, parse_edits(answer))
+        self.shown: tuple[str, ...] = (self._example, edited)
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:
         """Parent with its record, document, memory."""
@@ -154,6 +160,7 @@ class BlueprintDialect:
 
     def __init__(self, families: Sequence[Family]) -> None:
         self.prompt = load_prompt("designer_blueprint")
+        self.shown: tuple[str, ...] = ()
         self._families = tuple(families)
 
     def messages(self, assignment: Assignment) -> tuple[Message, ...]:

@@ -23,7 +23,7 @@ _LAST_ACTIONS: Final = 4
 _MAX_ACTION: Final = 30
 
 _REQUESTS: Final[Mapping[str, str]] = {
-    "program": "Reply with the whole corrected file in one ```python block.",
+    "program": "Reply with the whole corrected file, its docstring too, in one ```python block.",
     "edit": "Reply with SEARCH/REPLACE blocks again, against the environment as it was given to you.",
     "blueprint": "Reply with one JSON specification.",
 }

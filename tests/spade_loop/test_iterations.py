@@ -30,7 +30,7 @@ from spade_loop.loop import Loop
 from spade_loop.progress import Silent
 from spade_loop.state import RunDirectory, RunState
 from spade_loop.types import Role, StepReport
-from synthgym.registry import Snapshot, write_snapshot
+from synthgym.registry import Snapshot, bundled_root, write_snapshot
 from synthgym.sandbox import Pool
 from synthgym.spec import EnvRecord, Provenance, SynthEnvSpec
 
@@ -215,6 +215,25 @@ def test_collect_changes_nothing_before_the_commit(
     # The next iteration is the same one, resumed or not.
     nexts = [x.collect(scripted(designs(*blueprints(4, skip=2))), 1) for x in (loop, resumed)]
     assert nexts[0] == nexts[1]
+
+
+def test_a_copy_of_what_the_prompt_shows_is_no_design(
+    making: Making, scripted: Callable[[Script], ScriptedSampler]
+) -> None:
+    loop = making(None, "designer.dialect=program")
+    shown = loop.dialect.shown
+    assert len(loop.memory) == len(shown) == 2
+    replies = [f"```python\n{source}\n```" for source in shown]
+    loop.collect(scripted(designs(*replies, *replies)), 0)
+    pending = loop._pending
+    assert pending is not None
+    assert {a.candidate.reasons for a in pending.admissions} == {("copy",)}
+
+
+def test_the_edited_example_is_held_beside_what_it_was_edited_from(making: Making) -> None:
+    library = Library.start(Snapshot.open(bundled_root()))
+    loop = making(library, "designer.dialect=edit")
+    assert len(loop.memory) == len(library.specs) + 2
 
 
 def test_the_metrics_count_turns_and_replies_without_a_command(

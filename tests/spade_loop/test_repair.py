@@ -46,7 +46,7 @@ def test_the_line_of_a_finding_is_quoted() -> None:
 @pytest.mark.parametrize(
     ("dialect", "asked"),
     [
-        ("program", "whole corrected file in one ```python block"),
+        ("program", "whole corrected file, its docstring too, in one ```python block"),
         ("edit", "SEARCH/REPLACE blocks again, against the environment as it was given"),
         ("blueprint", "one JSON specification"),
     ],
