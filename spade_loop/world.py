@@ -154,6 +154,10 @@ def launched() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
+_FOUNDED: set[int] = set()
+"""Processes whose default group was made here, and not by whoever embeds us."""
+
+
 @contextmanager
 def joined() -> Iterator[World]:
     """The world that a launcher started; `Alone` without one.
@@ -168,10 +172,12 @@ def joined() -> Iterator[World]:
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    founded = not dist.is_initialized()
-    if founded:
+    if not dist.is_initialized():
         dist.init_process_group()  # gloo between CPUs and, where there are GPUs, NCCL between them
+        _FOUNDED.add(os.getpid())
     yield Ranks()
-    # Only after success: a group whose members failed may not come to an end together.
-    if founded:
+    # Only after success: a group whose members failed may not come to an end together. One that an earlier run of this
+    # process left behind ends here too: with its threads alive the interpreter may abort when it exits.
+    if os.getpid() in _FOUNDED:
         dist.destroy_process_group()
+        _FOUNDED.discard(os.getpid())
