@@ -87,18 +87,43 @@ def test_every_arm_was_played_and_no_iteration_after_the_last(whole: Path) -> No
             assert bool(row["turns"][arm]) == (number < 3)
 
 
-def test_tokens_trained_on_are_the_tokens_sampled(whole: Path) -> None:
+def table(path: Path, kind: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in rows(path, kind).splitlines()]
+
+
+def test_tokens_trained_on_are_the_tokens_sampled_to_the_token(whole: Path) -> None:
     """Of the rows that have an advantage, every token that the model chose, and no other."""
+    designs = {(d["iteration"], d["index"]): d for d in table(whole, "designs")}
+    assert {h["refused"] for h in table(whole, "hints")} == {
+        "the token limit cut it"
+    }  # none is live
     for number, row in enumerate(metrics(whole)):
-        agent = row["roles"]["agent"]
-        plain = [
-            e
-            for e in map(json.loads, rows(whole, "episodes").splitlines())
-            if e["iteration"] == number and e["arm"] == "plain"
+        live = [
+            designs[p["designed"], p["index"]]["trained_tokens"]
+            for p in table(whole, "payments")
+            if p["iteration"] == number
+            and p["advantage"]
+            and not p["dropped"]
+            and designs[p["designed"], p["index"]]["designer"] == "policy"
         ]
-        assert agent["trained_tokens"] <= sum(e["trained_tokens"] for e in plain)
-        if plain and agent["live_rows"] == len(plain):
-            assert agent["trained_tokens"] == sum(e["trained_tokens"] for e in plain)
+        assert row["roles"]["designer"]["trained_tokens"] == sum(live)
+        assert bool(live) == (number in (1, 3))
+        assert row["roles"]["agent"]["trained_tokens"] == sum(agent_tokens(whole, number))
+
+
+def agent_tokens(whole: Path, number: int) -> list[int]:
+    """Tokens of the trained plain episodes whose return is not that of all in their environment."""
+    plain = [
+        e for e in table(whole, "episodes") if e["iteration"] == number and e["arm"] == "plain"
+    ]
+    found = []
+    for digest in dict.fromkeys(e["digest"] for e in plain):
+        own = [e for e in plain if e["digest"] == digest]
+        trained = list(dict.fromkeys(e["seed"] for e in own))[:2]  # agent.seeds
+        own = [e for e in own if e["seed"] in trained]
+        mean = sum(e["return"] for e in own) / len(own)
+        found += [e["trained_tokens"] for e in own if abs(e["return"] - mean) > 1e-12]
+    return found
 
 
 def test_a_run_resumed_in_the_middle_is_the_same_run(

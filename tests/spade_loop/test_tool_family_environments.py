@@ -2,59 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from tool_families import FAMILIES, env_class, started
 
-from spade_loop.families import Blueprint, Family, load_families, random_blueprint, render
+from spade_loop.families import Blueprint, Family, random_blueprint, render
 from synthgym.contract import TOOLS_BASE
-from synthgym.tool_schemas import tool_schemas
 from synthgym.validation import validate
 
-FAMILIES = tuple(family for family in load_families() if family.has_tools)
-BY_NAME = {family.name: family for family in FAMILIES}
 FIRST_CHARS = 800
 """Of a first observation: fewer than 250 tokens of any tokenizer that takes English words as one or two."""
 TOLD = "I have told you all there is to tell."
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-
-
-def env_class(source: str) -> Any:
-    """The class with its schemas, as loading fills them in; our own sources may run here."""
-    namespace: dict[str, Any] = {}
-    exec(compile(source, "env.py", "exec"), namespace)
-    made = next(
-        value for name, value in namespace.items() if name.endswith("Env") and name != "ToolEnv"
-    )
-    made.tool_schemas = schemas_of(made.__name__)
-    names = [schema["function"]["name"] for schema in json.loads(made.tool_schemas)]
-    made._tool_methods = lambda self: {name: getattr(self, f"tool_{name}") for name in names}
-    return made
-
-
-@cache
-def schemas_of(class_name: str) -> str:
-    """JSON of the schemas of a family; they do not depend on its parameters."""
-    (family,) = (f for f in FAMILIES if f"class {class_name}(ToolEnv):" in f.source)
-    tree = ast.parse(family.source)
-    (node,) = (n for n in tree.body if isinstance(n, ast.ClassDef))
-    schemas, problems = tool_schemas(tree, node)
-    assert not problems
-    return json.dumps(schemas)
-
-
-def started(name: str, seed: int = 0, **changes: Any) -> tuple[Any, str]:
-    """An environment of the easiest blueprint with `changes`, and its first observation."""
-    easiest = {key: values[0] for key, values in BY_NAME[name].choices().items()}
-    env = env_class(render(Blueprint(name, easiest | changes), FAMILIES))()
-    return env, env.reset(seed)[0]
 
 
 def every_blueprint(family: Family) -> list[Blueprint]:
