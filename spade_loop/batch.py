@@ -28,6 +28,13 @@ class BatchShape:
     designer: int
     agent: int
     rows_per_step: int
+    rehearsal: int = 0
+    """Demonstrations among them."""
+
+    @property
+    def planned(self) -> int:
+        """Rows without padding."""
+        return self.designer + self.agent + self.rehearsal
 
     @property
     def total(self) -> int:
@@ -37,7 +44,7 @@ class BatchShape:
     def shared(self, ranks: int) -> int:
         """Rows in all when `ranks` processes share them: a multiple of `rows_per_step` for each of them."""
         step = self.rows_per_step * ranks
-        return -(-(self.designer + self.agent) // step) * step
+        return -(-self.planned // step) * step
 
     @classmethod
     def of(cls, config: Config) -> BatchShape:
@@ -46,11 +53,11 @@ class BatchShape:
         # Of several draws for a design one is mended.
         attempts = proposals(config)[POLICY] * (designer.best_of + designer.repairs)
         hints = agent.environments * TRIES if config.hints.train else 0
-        return cls(
-            attempts * designer.train + hints,
-            agent.environments * agent.seeds * agent.plays,
-            config.trainer.rows_per_step,
-        )
+        designs = attempts * designer.train + hints
+        plays = agent.environments * agent.seeds * agent.plays
+        rehearsal = config.rehearsal
+        rehearsed = _at_least_one(rehearsal.share * (designs + plays), up=False)
+        return cls(designs, plays, config.trainer.rows_per_step, rehearsed if rehearsal.rows else 0)
 
 
 def proposals(config: Config) -> dict[str, int]:

@@ -73,6 +73,8 @@ class ChatFormat:
         template. `stop_ids` end a reply beside the tokenizer's and the template's own: those of a generation config.
         """
         self._tokenizer = tokenizer
+        self._encoded: dict[str, tuple[int, ...]] = {}
+        """Ids of the template's own pieces, which are few and come with every prompt."""
         self._template = _Template(tokenizer, thinking)
         self._control = _control_ids(tokenizer, self._template.source)
         self._turn, self._opening = self._template.turn()
@@ -156,7 +158,7 @@ class ChatFormat:
         """
         pieces = _MARKS.split(rendered)
         pieces[1::2] = [contents[int(number)] for number in pieces[1::2]]
-        literals = [tuple(self._tokenizer.encode(p, add_special_tokens=False)) for p in pieces[::2]]
+        literals = [self._literal(piece) for piece in pieces[::2]]
         whole = tuple(self._tokenizer.encode("".join(pieces), add_special_tokens=False))
         if self._controls(whole) == [i for ids in literals for i in self._controls(ids)]:
             return whole
@@ -164,6 +166,12 @@ class ChatFormat:
         parts[::2] = literals
         parts[1::2] = [self.encode_text(text) for text in pieces[1::2]]
         return tuple(i for ids in parts for i in ids)
+
+    def _literal(self, text: str) -> tuple[int, ...]:
+        """Ids of a piece of the template."""
+        if text not in self._encoded:
+            self._encoded[text] = tuple(self._tokenizer.encode(text, add_special_tokens=False))
+        return self._encoded[text]
 
     def _controls(self, ids: Sequence[int]) -> list[int]:
         return [i for i in ids if i in self._control]
@@ -187,11 +195,21 @@ class _Template:
                 "set: leave it to the template"
             )
         self._options = {} if thinking is None else {"enable_thinking": thinking}
+        self._rendered: dict[tuple[tuple[str, ...], bool], str] = {}
         self._takes_system = self._takes("system", "user", "assistant", "user")
         self._takes_neighbours = self._takes("user", "user")
 
     def render(self, roles: Sequence[str], *, generate: bool) -> str:
-        """The chat as text, a placeholder for each content; `ModelError` where the template raises."""
+        """The chat as text, a placeholder for each content; `ModelError` where the template raises.
+
+        It depends on the roles alone, so every kind of chat is rendered once.
+        """
+        key = tuple(roles), generate
+        if key not in self._rendered:
+            self._rendered[key] = self._render(roles, generate=generate)
+        return self._rendered[key]
+
+    def _render(self, roles: Sequence[str], *, generate: bool) -> str:
         chat = [{"role": role, "content": _MARK.format(i)} for i, role in enumerate(roles)]
         try:
             text = self._tokenizer.apply_chat_template(

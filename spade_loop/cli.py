@@ -26,12 +26,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from spade_loop.commands.compare_command import compare
+from spade_loop.commands.eval_command import evaluate
+from spade_loop.commands.gap_command import gap
+from spade_loop.commands.warmstart_command import warmstart
 from spade_loop.config import load_config, recipes
 from spade_loop.errors import ConfigError, MissingExtraError, SpadeLoopError, WorldError
 from spade_loop.inputs import interrupted_run, new_run
 from spade_loop.planning import SHARDINGS, as_text, make_plan
 from spade_loop.report.formats import visible
-from spade_loop.world import launched
+from spade_loop.world import launched, leave
 from synthgym.errors import SynthGymError
 from synthgym.ids import did_you_mean
 
@@ -158,6 +162,12 @@ def report(path: Annotated[Path, typer.Argument(help="A run directory.")]) -> No
     print(_needs_loop("spade_loop.report.page").write_report(path))
 
 
+app.command()(gap)
+app.command(name="eval")(evaluate)
+app.command()(compare)
+app.command()(warmstart)
+
+
 def _needs_loop(module: str) -> ModuleType:
     """A module by name; `MissingExtraError` without the packages of the extra `loop`."""
     try:
@@ -179,12 +189,23 @@ def _free_directory(name: str) -> Path:
 
 def main() -> None:
     """Entry point: every failure that a user can mend is one line and exit code 2."""
+    code = _called()
+    if launched()[1] > 1:
+        leave(code)
+    sys.exit(code)
+
+
+def _called() -> int:
+    """Exit code of the command that was called."""
     try:
         app(standalone_mode=True)
     except (SpadeLoopError, SynthGymError) as error:
-        if isinstance(error, WorldError) and launched()[0]:
-            sys.exit(USER_ERROR)  # the process that failed, or the one that leads, says why
-        print(f"spade-loop: {visible(str(error))}", file=sys.stderr)
-        sys.exit(USER_ERROR)
+        # Of several processes the one that failed, or the one that leads, says why.
+        if not (isinstance(error, WorldError) and launched()[0]):
+            print(f"spade-loop: {visible(str(error))}", file=sys.stderr)
+        return USER_ERROR
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    except SystemExit as error:  # how the command line ends, a success too
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    return 0

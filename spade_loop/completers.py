@@ -71,14 +71,18 @@ class Reply:
     """Tokens of the reply, as the model counts them."""
     stopped: bool
     """False when the token limit cut it."""
+    prompt_tokens: int = 0
+    """Tokens of the chat, as the model counts them; 0 where they are not counted."""
 
 
 class Writer(Protocol):
     """A model that is not trained here: an endpoint, or frozen weights."""
 
     name: str
+    concurrent: bool
+    """Whether several threads may ask at once; a model on this machine answers a batch from one thread."""
 
-    def write(
+    def write(  # noqa: PLR0913 -- how a reply is drawn, all by name
         self,
         chats: Sequence[Sequence[Message]],
         *,
@@ -86,8 +90,18 @@ class Writer(Protocol):
         temperature: float,
         seeds: Sequence[int],
         schema: JsonSchema | None = None,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> list[Reply]:
-        """One reply to each chat, in order; `seeds[i]` is for chat i. `ModelError` when the model cannot be reached."""
+        """One reply to each chat, in order; `seeds[i]` is for chat i.
+
+        At a temperature of 0 the likeliest token is taken. `top_p` below 1 and `top_k` above 0 (Holtzman et al. 2020,
+        "The Curious Case of Neural Text Degeneration"; Fan et al. 2018) leave out unlikely tokens. `ModelError` when
+        the model cannot be reached, `ContextError` when a chat does not fit into its context.
+        """
+
+    def close(self) -> None:
+        """Free what it holds. What is under way elsewhere ends with a `ModelError`."""
 
 
 Script = Callable[[int, int, str], str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from spade_loop.completers import Dialogue, Sampler
@@ -11,7 +12,7 @@ from spade_loop.config import AgentConfig
 from spade_loop.hints import LABEL, placebo
 from spade_loop.prompts import load_prompt
 from spade_loop.rewards import EPISODE_RETURNS, EpisodeOutcome
-from spade_loop.types import Arm, Completion, StopReason, Trajectory, Turn
+from spade_loop.types import NOTHING, Arm, Completion, Message, StopReason, Trajectory, Turn
 from synthgym.envs import (
     GAME_FORMATS,
     TOOL_FORMATS,
@@ -56,26 +57,186 @@ class PlayedEnv(Protocol):
         """Free it."""
 
 
+Step = tuple[str, Any, bool, bool, dict[str, Any]]
+"""Observation, reward, terminated, truncated, info; `success` or `fault` among the info."""
 Opener = Callable[[Play], PlayedEnv]
 """Opens the environment of an episode."""
 
 
 @dataclass(slots=True)
-class _Episode:
-    """An episode in progress."""
+class Episode:
+    """An episode in progress, as text; the same for tokens and for text."""
 
     play: Play
     env: PlayedEnv
-    stream: tuple[int, ...] = ()
-    prompt_ids: tuple[int, ...] = ()
     observation: str = ""
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    mask: list[int] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     success: bool = False
     stop: StopReason | None = None
     fault: EnvFault | None = None
+
+    def finish(
+        self, score: str, prompt_ids: tuple[int, ...] = (), completion: Completion = NOTHING
+    ) -> Trajectory:
+        """What came of it; `score` is a name of `EPISODE_RETURNS`."""
+        outcome = EpisodeOutcome(
+            [turn.reward for turn in self.turns if turn.status == "ok"],
+            self.stop in (StopReason.SUCCESS, StopReason.FAILURE),
+            self.success,
+        )
+        return Trajectory(
+            digest=self.play.spec.digest,
+            seed=self.play.seed,
+            play=self.play.index,
+            arm=self.play.arm,
+            prompt_ids=prompt_ids,
+            completion=completion,
+            turns=tuple(self.turns),
+            episode_return=EPISODE_RETURNS[score](outcome),
+            success=self.success,
+            stop=self.stop or StopReason.TURNS,
+            fault=self.fault,
+        )
+
+
+class Stage:
+    """What an agent is shown, and how its replies act: one set of rules for whoever speaks."""
+
+    def __init__(self, pool: Pool, *, hint_level: int, opener: Opener | None = None) -> None:
+        """Episodes run in workers of `pool`, or in what `opener` opens."""
+        self._hint_level = hint_level
+        self._open = opener or (lambda play: SynthEnv(play.spec, pool=pool))
+        self._prompts = {
+            tools: load_prompt("agent_tools" if tools else "agent") for tools in (False, True)
+        }
+        self._reminders = {
+            tools: load_prompt("agent_no_call" if tools else "agent_no_box").messages[0].content
+            for tools in (False, True)
+        }
+
+    def open(self, play: Play) -> Episode:
+        """An episode that has not begun; its environment is closed by whoever opened it."""
+        return Episode(play, self._open(play))
+
+    def begin(self, episode: Episode) -> tuple[Message, ...]:
+        """Reset, and put the chat together; an episode that cannot begin gets its reason to stop, and has none."""
+        return self.begin_all([episode])[0]
+
+    def begin_all(self, episodes: Sequence[Episode]) -> list[tuple[Message, ...]]:
+        """`begin` of each, in one round where the environments can play one."""
+        for episode, started in zip(episodes, _reset_all(episodes), strict=True):
+            if isinstance(started, EnvFaultError):
+                _fail(episode, started)
+            else:
+                episode.observation = started
+        hinted = [e for e in episodes if e.stop is None and e.play.arm is not Arm.PLAIN]
+        for episode, hint in zip(hinted, _hints_all(hinted, self._hint_level), strict=True):
+            if isinstance(hint, EnvFaultError):
+                _fail(episode, hint)
+            else:
+                shown = hint if episode.play.arm is Arm.HINTED else placebo(hint)
+                episode.observation += f"\n\n{LABEL}{shown}"
+        return [() if e.stop is not None else self._prompt(e) for e in episodes]
+
+    def _prompt(self, episode: Episode) -> tuple[Message, ...]:
+        prompt = self._prompts[_has_tools(episode.play.spec)]
+        return prompt.render(observation=episode.observation)
+
+    def act(self, episode: Episode, reply: str, max_turns: int) -> None:
+        """Let one reply act. A reply without a usable action does not reach the environment; the turn counts."""
+        self.act_all([episode], [reply], max_turns)
+
+    def act_all(self, episodes: Sequence[Episode], replies: Sequence[str], max_turns: int) -> None:
+        """`act` of each, in one round where the environments can play one."""
+        acting: list[tuple[Episode, str, str]] = []
+        for episode, reply in zip(episodes, replies, strict=True):
+            parsed = parse_action(reply, formats_of(episode.play.spec))
+            if parsed.status is ParseStatus.OK:
+                acting.append((episode, reply, parsed.action))
+                continue
+            turn = Turn(episode.observation, reply, "", str(parsed.status), 0.0)
+            episode.turns.append(turn)
+            episode.observation = self._reminders[_has_tools(episode.play.spec)]
+        steps = _step_all([e for e, _, _ in acting], [action for _, _, action in acting])
+        for (episode, reply, action), step in zip(acting, steps, strict=True):
+            _take(episode, reply, action, step)
+        for episode in episodes:
+            # A reply without a box never reached the environment, which cannot have counted it.
+            most = min(max_turns, episode.play.spec.record.max_turns)
+            if episode.stop is None and len(episode.turns) >= most:
+                episode.stop = StopReason.TURNS
+
+
+def _fail(episode: Episode, error: EnvFaultError) -> None:
+    episode.stop = StopReason.FAULT
+    episode.fault = EnvFault(FaultKind(error.kind), error.call, str(error))
+
+
+def _take(episode: Episode, reply: str, action: str, step: Step) -> None:
+    """Note what an action brought about."""
+    shown = episode.observation
+    episode.observation, reward, terminated, truncated, info = step
+    episode.turns.append(Turn(shown, reply, action, "ok", float(reward)))
+    if "fault" in info:
+        fault = info["fault"]
+        episode.stop = StopReason.FAULT
+        episode.fault = EnvFault(FaultKind(fault["kind"]), fault["call"])
+    elif terminated:
+        episode.success = bool(info["success"])
+        episode.stop = StopReason.SUCCESS if episode.success else StopReason.FAILURE
+    elif truncated:
+        episode.stop = StopReason.TURNS
+
+
+def _synthetic(episodes: Sequence[Episode]) -> list[SynthEnv] | None:
+    """Their environments, where all of them are of ours and can play in one round."""
+    envs = [e.env for e in episodes if isinstance(e.env, SynthEnv)]
+    return envs if len(envs) == len(episodes) else None
+
+
+def _reset_all(episodes: Sequence[Episode]) -> list[str | EnvFaultError]:
+    envs = _synthetic(episodes)
+    if envs is None:
+        return [_tried(partial(_reset, e)) for e in episodes]
+    started = SynthEnv.reset_all(envs, [e.play.seed for e in episodes])
+    return [s if isinstance(s, EnvFaultError) else s[0] for s in started]
+
+
+def _reset(episode: Episode) -> str:
+    return episode.env.reset(seed=episode.play.seed)[0]
+
+
+def _hints_all(episodes: Sequence[Episode], level: int) -> list[str | EnvFaultError]:
+    envs = _synthetic(episodes)
+    if envs is None:
+        return [_tried(partial(e.env.hint_at, level)) for e in episodes]
+    return SynthEnv.hints_all(envs, level)
+
+
+def _step_all(episodes: Sequence[Episode], actions: Sequence[str]) -> Sequence[Step]:
+    envs = _synthetic(episodes)
+    if envs is None:
+        return [e.env.step(action) for e, action in zip(episodes, actions, strict=True)]
+    return SynthEnv.step_all(envs, actions)
+
+
+def _tried(call: Callable[[], str]) -> str | EnvFaultError:
+    try:
+        return call()
+    except EnvFaultError as error:
+        return error
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """An episode in progress, token by token."""
+
+    episode: Episode
+    stream: tuple[int, ...] = ()
+    prompt_ids: tuple[int, ...] = ()
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
 
     @property
     def length(self) -> int:
@@ -92,24 +253,8 @@ class _Episode:
         self.mask += [0] * len(ids)
 
     def finish(self, score: str) -> Trajectory:
-        outcome = EpisodeOutcome(
-            [turn.reward for turn in self.turns if turn.status == "ok"],
-            self.stop in (StopReason.SUCCESS, StopReason.FAILURE),
-            self.success,
-        )
-        return Trajectory(
-            digest=self.play.spec.digest,
-            seed=self.play.seed,
-            play=self.play.index,
-            arm=self.play.arm,
-            prompt_ids=self.prompt_ids,
-            completion=Completion(tuple(self.ids), tuple(self.logprobs), tuple(self.mask)),
-            turns=tuple(self.turns),
-            episode_return=EPISODE_RETURNS[score](outcome),
-            success=self.success,
-            stop=self.stop or StopReason.TURNS,
-            fault=self.fault,
-        )
+        completion = Completion(tuple(self.ids), tuple(self.logprobs), tuple(self.mask))
+        return self.episode.finish(score, self.prompt_ids, completion)
 
 
 class Player:
@@ -120,15 +265,7 @@ class Player:
     ) -> None:
         """Episodes run in workers of `pool`, or in what `opener` opens."""
         self._config = config
-        self._hint_level = hint_level
-        self._open = opener or (lambda play: SynthEnv(play.spec, pool=pool))
-        self._prompts = {
-            tools: load_prompt("agent_tools" if tools else "agent") for tools in (False, True)
-        }
-        self._reminders = {
-            tools: load_prompt("agent_no_call" if tools else "agent_no_box").messages[0].content
-            for tools in (False, True)
-        }
+        self._stage = Stage(pool, hint_level=hint_level, opener=opener)
 
     def play(
         self,
@@ -142,57 +279,53 @@ class Player:
 
         Each episode has a random stream of its own, derived from `stream` and its place among `plays`.
         """
-        episodes: list[_Episode] = []
+        rows: list[_Tokens] = []
         try:
             for number, play in enumerate(plays):
-                episode = _Episode(play, self._open(play), (*stream, number))
-                episodes.append(episode)  # closed below, whatever happens
-                self._begin(sampler, episode)
-            over = sum(e.stop is not None for e in episodes)
+                # Closed below, whatever happens.
+                rows.append(_Tokens(self._stage.open(play), (*stream, number)))
+            self._begin(sampler, rows)
+            over = sum(row.episode.stop is not None for row in rows)
             if tick is not None and over:
                 tick(over, 0)
-            for batch in _batches(episodes, self._config.batch_rows):
+            for batch in _batches(rows, self._config.batch_rows):
                 dialogue = sampler.open(
-                    [e.prompt_ids for e in batch], streams=[e.stream for e in batch]
+                    [row.prompt_ids for row in batch], streams=[row.stream for row in batch]
                 )
                 self._run(sampler, dialogue, batch, tick)
         finally:
-            for episode in episodes:
-                episode.env.close()
-        return [episode.finish(self._config.score) for episode in episodes]
+            for row in rows:
+                row.episode.env.close()
+        return [row.finish(self._config.score) for row in rows]
 
-    def _begin(self, sampler: Sampler, episode: _Episode) -> None:
-        """Reset, and put the chat together; an episode that cannot begin gets its reason to stop."""
-        try:
-            episode.observation, _ = episode.env.reset(seed=episode.play.seed)
-            if episode.play.arm is not Arm.PLAIN:
-                hint = episode.env.hint_at(self._hint_level)
-                shown = hint if episode.play.arm is Arm.HINTED else placebo(hint)
-                episode.observation += f"\n\n{LABEL}{shown}"
-        except EnvFaultError as error:
-            episode.stop = StopReason.FAULT
-            episode.fault = EnvFault(FaultKind(error.kind), error.call, str(error))
-            return
-        episode.prompt_ids = sampler.chat.prompt(
-            self._prompts[_has_tools(episode.play.spec)].render(observation=episode.observation)
-        )
-        if len(episode.prompt_ids) + self._config.turn_tokens > self._config.context:
-            episode.stop = StopReason.CONTEXT
+    def _begin(self, sampler: Sampler, rows: Sequence[_Tokens]) -> None:
+        """Reset; an episode that cannot begin gets its reason to stop."""
+        prompts = self._stage.begin_all([row.episode for row in rows])
+        for row, messages in zip(rows, prompts, strict=True):
+            if row.episode.stop is not None:
+                continue
+            row.prompt_ids = sampler.chat.prompt(messages)
+            if len(row.prompt_ids) + self._config.turn_tokens > self._config.context:
+                row.episode.stop = StopReason.CONTEXT
 
     def _run(
         self,
         sampler: Sampler,
         dialogue: Dialogue,
-        episodes: Sequence[_Episode],
+        rows: Sequence[_Tokens],
         tick: Tick | None,
     ) -> None:
-        alive = list(range(len(episodes)))
+        alive = list(range(len(rows)))
         for _ in range(self._config.max_turns):
             replies = dialogue.generate(alive, self._config.turn_tokens)
             for i in alive:
-                episodes[i].take(replies[i])
-                self._step(episodes[i], sampler.chat.reply(replies[i].ids))
-            chunks = self._next_turns(sampler, episodes, alive, replies)
+                rows[i].take(replies[i])
+            self._stage.act_all(
+                [rows[i].episode for i in alive],
+                [sampler.chat.reply(replies[i].ids) for i in alive],
+                self._config.max_turns,
+            )
+            chunks = self._next_turns(sampler, rows, alive, replies)
             over = [i for i in alive if i not in chunks]
             alive = [i for i in alive if i in chunks]
             if tick is not None:
@@ -205,52 +338,25 @@ class Player:
     def _next_turns(
         self,
         sampler: Sampler,
-        episodes: Sequence[_Episode],
+        rows: Sequence[_Tokens],
         alive: Sequence[int],
         replies: Mapping[int, Completion],
     ) -> dict[int, tuple[int, ...]]:
-        """Ids that open the next turn of each episode that goes on; the others get their reason to stop."""
+        """Ids that open the next turn of each episode that goes on and has room for it."""
         chunks: dict[int, tuple[int, ...]] = {}
         for i in alive:
-            episode = episodes[i]
-            if episode.stop is not None:
-                continue
-            # A reply without a box never reached the environment, which cannot have counted it.
-            if len(episode.turns) >= min(
-                self._config.max_turns, episode.play.spec.record.max_turns
-            ):
-                episode.stop = StopReason.TURNS
+            row = rows[i]
+            if row.episode.stop is not None:
                 continue
             ids = sampler.chat.next_turn(
-                episode.observation, stopped=replies[i].stopped, last=replies[i].ids[-1]
+                row.episode.observation, stopped=replies[i].stopped, last=replies[i].ids[-1]
             )
-            if episode.length + len(ids) + self._config.turn_tokens > self._config.context:
-                episode.stop = StopReason.CONTEXT
+            if row.length + len(ids) + self._config.turn_tokens > self._config.context:
+                row.episode.stop = StopReason.CONTEXT
                 continue
-            episode.take_masked(ids)
+            row.take_masked(ids)
             chunks[i] = ids
         return chunks
-
-    def _step(self, episode: _Episode, reply: str) -> None:
-        """Let one reply act. A reply without a usable action does not reach the environment; the turn counts."""
-        parsed = parse_action(reply, formats_of(episode.play.spec))
-        shown = episode.observation
-        if parsed.status is not ParseStatus.OK:
-            episode.observation = self._reminders[_has_tools(episode.play.spec)]
-            episode.turns.append(Turn(shown, reply, "", str(parsed.status), 0.0))
-            return
-        observation, reward, terminated, truncated, info = episode.env.step(parsed.action)
-        episode.observation = observation
-        episode.turns.append(Turn(shown, reply, parsed.action, "ok", float(reward)))
-        if "fault" in info:
-            fault = info["fault"]
-            episode.stop = StopReason.FAULT
-            episode.fault = EnvFault(FaultKind(fault["kind"]), fault["call"])
-        elif terminated:
-            episode.success = bool(info["success"])
-            episode.stop = StopReason.SUCCESS if episode.success else StopReason.FAILURE
-        elif truncated:
-            episode.stop = StopReason.TURNS
 
 
 def _has_tools(spec: SynthEnvSpec) -> bool:
@@ -262,14 +368,14 @@ def formats_of(spec: SynthEnvSpec) -> tuple[ActionFormat, ...]:
     return TOOL_FORMATS if _has_tools(spec) else GAME_FORMATS
 
 
-def _batches(episodes: Sequence[_Episode], rows: int) -> list[list[_Episode]]:
+def _batches(rows: Sequence[_Tokens], size: int) -> list[list[_Tokens]]:
     """Episodes that begin, in batches of like prompt length: every row is padded to the longest of its batch."""
-    waiting = sorted((e for e in episodes if e.stop is None), key=lambda e: len(e.prompt_ids))
-    batches: list[list[_Episode]] = []
-    for episode in waiting:
-        fits = batches and len(batches[-1]) < rows
-        if fits and len(episode.prompt_ids) <= MAX_LENGTH_RATIO * len(batches[-1][0].prompt_ids):
-            batches[-1].append(episode)
+    begun = (row for row in rows if row.episode.stop is None)
+    batches: list[list[_Tokens]] = []
+    for row in sorted(begun, key=lambda row: len(row.prompt_ids)):
+        fits = batches and len(batches[-1]) < size
+        if fits and len(row.prompt_ids) <= MAX_LENGTH_RATIO * len(batches[-1][0].prompt_ids):
+            batches[-1].append(row)
         else:
-            batches.append([episode])
+            batches.append([row])
     return batches

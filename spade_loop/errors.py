@@ -5,6 +5,7 @@ SpadeLoopError
 ├── CorpusError        (ValueError)    the corpus file is missing or a line of it is wrong
 ├── BlueprintError     (ValueError)    a designer's specification does not meet its schema
 ├── ModelError         (RuntimeError)  a model is not there, or its weights are not those we expect
+│   └── ContextError                   a chat does not fit into a model's context
 ├── BatchError         (RuntimeError)  a training batch breaks an invariant: a defect of ours
 ├── RunStateError      (RuntimeError)  a run directory cannot be written, read or resumed
 ├── ResourceError      (RuntimeError)  memory or disk is full
@@ -33,6 +34,10 @@ class BlueprintError(SpadeLoopError, ValueError):
 
 class ModelError(SpadeLoopError, RuntimeError):
     """A model is not there, or its weights are not those we expect."""
+
+
+class ContextError(ModelError):
+    """A chat does not fit into a model's context."""
 
 
 class BatchError(SpadeLoopError, RuntimeError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from spade_loop.curriculum import (
     rungs,
 )
 from spade_loop.episodes import Play, Player
-from spade_loop.library import Library
+from spade_loop.library import STARTING, Library
 from spade_loop.measurement import Arms, Measured, fault_reproduces, measure
 from spade_loop.progress import Progress
 from spade_loop.rewards import CONFIDENCE, Decision, StoppingRule, decide, next_look
@@ -64,18 +66,24 @@ def choose(
 ) -> list[str]:
     """Digests to play: a share from the pool, the rest new; each fills in where the other falls short.
 
-    An environment that is in quarantine is never among them. The same stream and library give the same choice.
+    An environment that is in quarantine is never among them. With `agent.repeats` one that was proposed several times
+    may be there as often, else once. The same stream and library give the same choice.
     """
     agent = config.agent
-    pool = library.playable(exclude=proposed)
+    pool = [d for d in library.playable(exclude=proposed) if _offered(config, library, d)]
     usable = set(library.playable())
-    new = [digest for digest in dict.fromkeys(proposed) if digest in usable]
+    wanted = proposed if agent.repeats else dict.fromkeys(proposed)
+    new = [digest for digest in wanted if digest in usable]
     from_pool = min(round(agent.pool_share * agent.environments), len(pool))
     from_new = min(agent.environments - from_pool, len(new))
     from_pool = min(agent.environments - from_new, len(pool))
     picked_new = sorted(rng.choice(len(new), size=from_new, replace=False))
     picked_old = curriculum.choose([_held(library, d) for d in pool], from_pool, rng)
     return [*(new[i] for i in picked_new), *picked_old]
+
+
+def _offered(config: Config, library: Library, digest: str) -> bool:
+    return config.agent.pool == "all" or library.records[digest].iteration == STARTING
 
 
 def observe(curriculum: Curriculum, measured: Sequence[Measured], iteration: int) -> Curriculum:
@@ -125,23 +133,29 @@ class Field:
         hinted: bool,
         streams: Streams,
     ) -> list[Measured]:
-        """Every environment on the same seeds in all arms; more seeds, untrained, until its regret is known well."""
+        """Every environment on the same seeds in all arms; more seeds, untrained, until its regret is known well.
+
+        One that is there c times is measured once, on c times the seeds.
+        """
         agent, reward = self._config.agent, self._config.reward
-        most = max(agent.seeds, agent.max_seeds if agent.half_width > 0 and hinted else 0)
-        drawn = _distinct(np.random.default_rng(streams("seeds")), 2 * most)
+        counts = Counter(spec.digest for spec in specs)
+        specs = list({spec.digest: spec for spec in specs}.values())
+        trained = [agent.seeds * counts[spec.digest] for spec in specs]
+        most = max([*trained, agent.max_seeds if agent.half_width > 0 and hinted else 0])
+        drawn = distinct_seeds(np.random.default_rng(streams("seeds")), 2 * most)
         # Unpaired arms are an ablation: the hinted arm then has seeds that nobody else has.
         second = drawn if reward.paired else drawn[most:]
-        reproduces = _once(partial(fault_reproduces, hint_level=self._config.hints.level))
+        reproduces = asked_once(partial(fault_reproduces, hint_level=self._config.hints.level))
         rule = self._rule(hinted)
         arms = [Arms(plain=()) for _ in specs]
         measured: dict[int, Measured] = {}
-        going, start, stop = list(range(len(specs))), 0, agent.seeds
+        going, start, stops = list(range(len(specs))), 0, trained
         while going:
             plays = [
                 Play(specs[e], seed, index, arm)
                 for e in going
                 for arm in self._arms(hinted)
-                for seed in (drawn if arm is Arm.PLAIN else second)[start:stop]
+                for seed in (drawn if arm is Arm.PLAIN else second)[start : stops[e]]
                 for index in range(agent.plays)
             ]
             self._progress.phase("play", len(plays))
@@ -151,22 +165,26 @@ class Field:
                 stream=[*streams("episodes"), start],
                 tick=self._progress.advance,
             )
-            for e, own in zip(going, _split(trajectories, len(going)), strict=True):
-                arms[e] += _arms_of(own)
+            own = iter(trajectories)
+            for e in going:
+                played = len(self._arms(hinted)) * (stops[e] - start) * agent.plays
+                arms[e] += _arms_of(list(islice(own, played)))
+                look = stops[e] * agent.plays
                 measured[e] = measure(
                     specs[e],
                     arms[e],
                     reproduces,
                     iteration=iteration,
                     paired=reward.paired,
-                    trained_seeds=agent.seeds,
-                    confidence=CONFIDENCE if rule is None else rule.confidence(stop * agent.plays),
+                    trained_seeds=trained[e],
+                    confidence=CONFIDENCE if rule is None else rule.confidence(look),
                 )
             if rule is None:
                 break
-            look = stop * agent.plays
+            # With a rule no environment is there twice: all have the same looks.
+            start, look = stops[going[0]], stops[going[0]] * agent.plays
             going = [e for e in going if _goes_on(measured[e], look, rule)]
-            start, stop = stop, (next_look(look, rule) or look) // agent.plays
+            stops = [(next_look(look, rule) or look) // agent.plays] * len(specs)
         return [measured[e] for e in range(len(specs))]
 
     def _arms(self, hinted: bool) -> tuple[Arm, ...]:
@@ -196,7 +214,7 @@ def _goes_on(measured: Measured, look: int, rule: StoppingRule) -> bool:
     return interval is not None and decide(look, interval, rule) is Decision.CONTINUE
 
 
-def _distinct(rng: np.random.Generator, count: int) -> list[int]:
+def distinct_seeds(rng: np.random.Generator, count: int) -> list[int]:
     """Seeds, each once: one that came twice would have twice the plays. More of them begin with the same."""
     seeds: dict[int, None] = {}
     while len(seeds) < count:
@@ -204,17 +222,12 @@ def _distinct(rng: np.random.Generator, count: int) -> list[int]:
     return list(seeds)
 
 
-def _split(trajectories: Sequence[Trajectory], parts: int) -> list[Sequence[Trajectory]]:
-    size = len(trajectories) // parts
-    return [trajectories[i * size : (i + 1) * size] for i in range(parts)]
-
-
 def _arms_of(trajectories: Sequence[Trajectory]) -> Arms:
     by_arm = {arm: tuple(t for t in trajectories if t.arm is arm) for arm in Arm}
     return Arms(plain=by_arm[Arm.PLAIN], hinted=by_arm[Arm.HINTED], placebo=by_arm[Arm.PLACEBO])
 
 
-def _once(
+def asked_once(
     reproduces: Callable[[SynthEnvSpec, Trajectory], bool],
 ) -> Callable[[SynthEnvSpec, Trajectory], bool]:
     """Ask once about each fault, however often an environment is measured."""

@@ -18,6 +18,7 @@ from spade_loop.backends.weights import check_gpu, check_model
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
 from spade_loop.curriculum import RlvePackage
+from spade_loop.demonstrations import Demonstrations, read_demonstrations
 from spade_loop.design.dialects import make_dialect
 from spade_loop.errors import ConfigError, MissingExtraError, RunStateError
 from spade_loop.library import Library
@@ -40,6 +41,8 @@ class Inputs:
     corpus: Corpus
     begun: bool
     """Whether the directory is there already."""
+    demonstrations: Demonstrations | None = None
+    """What every update rehearses."""
 
     @property
     def checkpoint(self) -> Path | None:
@@ -51,15 +54,20 @@ class Inputs:
 def new_run(config: Config, path: Path) -> Inputs:
     """A run that is to begin in `path`. Writes nothing; raises for whatever the config names and is not there."""
     directory = RunDirectory.vacant(path)
-    library, corpus = _open(config)
-    return Inputs(config, directory, RunState(), library, corpus, begun=False)
+    library, corpus, shown = _open(config)
+    return Inputs(config, directory, RunState(), library, corpus, begun=False, demonstrations=shown)
 
 
 def interrupted_run(path: Path) -> Inputs:
     """The run in `path`, brought back to its last complete iteration. `RunStateError` when it cannot go on."""
     directory = RunDirectory.open(path)
     config, state = directory.config(), directory.load_state()
-    library, corpus = _open(config)
+    library, corpus, shown = _open(config)
+    if shown is not None and state.rehearsal not in ("", shown.digest):
+        raise RunStateError(
+            f"{config.rehearsal.rows} has changed since the run began, which rehearses its rows: put the file back as "
+            "it was, or start a new run"
+        )
     corpus.draw(state.cursor, 0, np.random.default_rng(0))  # refuses a cursor of another corpus
     latest = directory.latest
     if latest is not None:
@@ -68,11 +76,11 @@ def interrupted_run(path: Path) -> Inputs:
         library.restore(Snapshot.open(latest / "snapshot"), state.records)
         # A kill between the commit and the copy of its snapshot leaves an older one at the top.
         library.write(path / "snapshot", name=config.name, version=f"0.0.{state.iteration}")
-    return Inputs(config, directory, state, library, corpus, begun=True)
+    return Inputs(config, directory, state, library, corpus, begun=True, demonstrations=shown)
 
 
-def _open(config: Config) -> tuple[Library, Corpus]:
-    """Registry snapshot, every byte of it verified, and corpus. The model's whereabouts are checked as well."""
+def _open(config: Config) -> tuple[Library, Corpus, Demonstrations | None]:
+    """Registry snapshot, every byte of it verified, corpus, demonstrations. The model's whereabouts are checked too."""
     make_dialect(config.designer)  # refuses a family that does not exist
     try:
         check_name(config.name)
@@ -80,12 +88,14 @@ def _open(config: Config) -> tuple[Library, Corpus]:
         raise ConfigError(f"name, which names the run's snapshot as well: {error}") from error
     _check_trackers(config.trainer.report_to)
     corpus = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)
+    rows = config.rehearsal.rows if config.rehearsal.share > 0 else ""
+    shown = read_demonstrations(Path(rows)) if rows else None
     check_gpu(config.policy)
     check_model(config.policy)
     library = Library.start(_verified(config.registry))
     if config.curriculum.rlve:
         library.include(_rlve(config))
-    return library, corpus
+    return library, corpus, shown
 
 
 TRACKERS: Final = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,21 @@ from spade_loop.measurement import Measured
 from spade_loop.state import Record
 from spade_loop.types import Candidate
 from synthgym.memory import NoveltyMemory
-from synthgym.registry import Snapshot, write_snapshot
+from synthgym.publishing import locate
+from synthgym.registry import Snapshot, bundled_root, write_snapshot
 from synthgym.spec import SynthEnvSpec
 
 STARTING = -1
 """Iteration of an environment that the starting snapshot brought."""
+BUNDLED = "bundled"
+"""How commands name the snapshot that comes with synthgym."""
+
+
+def open_snapshot(place: str) -> Snapshot:
+    """The bundled snapshot, or that of a folder, a packed file, or a reference, which is pulled when it is not here."""
+    if place == BUNDLED and not Path(place).exists():
+        return Snapshot.open(bundled_root())
+    return Snapshot.open(Path(place) if Path(place).exists() else locate(place))
 
 
 @dataclass(slots=True)
@@ -88,9 +98,12 @@ class Library:
         self.specs[digest] = replace(self.specs[digest], hint=hint)
         self.records[digest] = replace(self.records[digest], hint=hint)
 
-    def describe_blueprints(self, memory: NoveltyMemory) -> None:
-        """Give a memory the parameters of the blueprints that it holds, or they would count as new again."""
-        families = {family.name: family for family in load_families()}
+    def describe_blueprints(self, memory: NoveltyMemory, own: Sequence[str] = ()) -> None:
+        """Give a memory the parameters of the blueprints that it holds, or they would count as new again.
+
+        They are of the bundled families, or of those that `own` names.
+        """
+        families = {f.name: f for f in (*load_families(), *load_families(own))}
         for record in tuple(memory):
             spec = self.specs.get(record.digest)
             if spec is None or spec.provenance.family not in families:
@@ -153,6 +166,19 @@ class Library:
     def playable(self, *, exclude: Collection[str] = ()) -> list[str]:
         """Digests that may be played again, sorted: not quarantined, and not among `exclude`."""
         return sorted(d for d, r in self.records.items() if not r.quarantined and d not in exclude)
+
+
+def note_measured(library: Library, memory: NoveltyMemory, measured: Sequence[Measured]) -> None:
+    """Add an iteration's plays to what is known of each environment."""
+    for m in measured:
+        library.record(m)
+        if m.spec.digest in memory:  # a pool that is played without a designer is not held
+            memory.update(
+                m.spec.digest,
+                win_rate=m.regret.solve_rate,
+                regret=m.regret.value,
+                regret_se=m.regret.standard_error,
+            )
 
 
 def _first_skill(spec: SynthEnvSpec) -> str:

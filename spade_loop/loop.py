@@ -30,24 +30,27 @@ from spade_loop.episodes import Player
 from spade_loop.errors import RunStateError
 from spade_loop.field import Field, choose, make_curriculum, observe, plays_hints, trains_on
 from spade_loop.hints import HintWriter, WrittenHint
-from spade_loop.library import Library
-from spade_loop.measurement import Measured
+from spade_loop.library import Library, note_measured
+from spade_loop.measurement import Measured, seen
 from spade_loop.payment import Payment, hint_samples, pay
 from spade_loop.progress import Progress
+from spade_loop.rehearsal import NOTHING_REHEARSED, Rehearsal, Rehearsed
 from spade_loop.rewards import CELL_WINDOW, cell_bonus
 from spade_loop.rows import (
+    Reported,
     design_rows,
     episode_rows,
     hint_rows,
     metrics_row,
     payment_rows,
     scalars,
+    timings_row,
 )
 from spade_loop.schedule import Attempt, Schedule, Waiting
 from spade_loop.state import KEPT_REJECTIONS, Rejection, RunDirectory, RunState
 from spade_loop.timing import Clock, TimedSampler
 from spade_loop.types import NOTHING, JsonRow, Outcome, Role, Sample, StepReport
-from spade_loop.windows import Visit
+from spade_loop.windows import visits_since
 from synthgym.memory import NoveltyMemory, load_embedder
 from synthgym.sandbox import Pool
 from synthgym.spec import SynthEnvSpec
@@ -71,6 +74,7 @@ class Iteration:
     measured: list[Measured]
     payment: Payment
     summaries: Mapping[Role, RoleSummary]
+    rehearsed: Rehearsed
     alarms: tuple[str, ...]
 
 
@@ -86,12 +90,14 @@ class Loop:
         pool: Pool,
         progress: Progress,
         writers: Mapping[str, Writer] | None = None,
+        rehearsal: Rehearsal | None = None,
     ) -> None:
-        """`writers` are the recipe's other designers by name."""
+        """`writers` are the recipe's other designers by name, `rehearsal` the demonstrations of every update."""
         self.config = config
         self.directory = directory
         self.progress = progress
         self.pool = pool
+        self.rehearsal = rehearsal
         self.clock = Clock()
         self.schedule = Schedule.of(config)
         self.dialect = dialect = make_dialect(config.designer)
@@ -111,6 +117,8 @@ class Loop:
         self.memory = self._starting_memory()
         self.queue = self._waiting()
         self._pending: Iteration | None = None
+        self._unwritten: dict[str, list[JsonRow]] = {}
+        """Rows of the iterations since the last commit."""
 
     def _starting_memory(self) -> NoveltyMemory:
         """The memory of the last complete iteration, or one seeded from the starting snapshot."""
@@ -128,7 +136,7 @@ class Loop:
             return memory  # nothing will be compared with it
         held = [*self.library.specs.values(), *shown_specs(self.dialect, self.pool)]
         memory.seed(held, self.pool, with_behaviour=True)
-        self.library.describe_blueprints(memory)
+        self.library.describe_blueprints(memory, self.config.designer.families)
         return memory
 
     def _waiting(self) -> tuple[Waiting, ...]:
@@ -170,62 +178,62 @@ class Loop:
     def scalars(self) -> Mapping[str, float]:
         """The numbers of the pending step that a tracker shows, by name."""
         pending = self._pending
-        return (
-            {}
-            if pending is None
-            else scalars(pending.admissions, pending.measured, pending.summaries)
-        )
+        if pending is None:
+            return {}
+        found = scalars(pending.admissions, pending.measured, pending.summaries)
+        return found | pending.rehearsed.scalars()
 
-    def commit(self, checkpoint: Path, step: StepReport) -> None:
-        """Make the pending iteration the run's state, on disk and here."""
+    def commit(self, checkpoint: Path | None, step: StepReport) -> None:
+        """Make the pending iteration the run's state, here, and with its checkpoint on disk too.
+
+        Without one it is written with the next that has one (`commit_every`).
+        """
         pending = self._pending
         if pending is None:
             return
         with self.clock.part("commit"):
-            self._commit(pending, checkpoint, step)
+            self._go_on(pending, step)
+            if checkpoint is not None:
+                self._write(checkpoint)
         for alarm in (*pending.alarms, *self._trainer_alarms(step)):
             self.progress.note(alarm)
         self._pending = None
 
-    def _commit(self, pending: Iteration, checkpoint: Path, step: StepReport) -> None:
-        state = replace(
+    def _go_on(self, pending: Iteration, step: StepReport) -> None:
+        """Go on from the pending iteration, and keep its rows."""
+        self.state = replace(
             pending.state, skipped_steps=pending.state.skipped_steps + int(step.skipped)
         )
-        index, version = state.iteration - 1, f"0.0.{state.iteration}"
-        seconds = {name: round(value, 4) for name, value in sorted(self.clock.take().items())}
+        self.library, self.memory, self.queue = pending.library, pending.memory, pending.queue
+        index = self.state.iteration - 1
+        parts: dict[str, Reported] = {
+            "payment": pending.payment,
+            "rehearsal": pending.rehearsed,
+            "update": step,
+        }
         rows: dict[str, list[JsonRow]] = {
             "metrics": [
-                metrics_row(
-                    index,
-                    pending.admissions,
-                    pending.measured,
-                    pending.summaries,
-                    payment=pending.payment,
-                    update=step,
-                )
+                metrics_row(index, pending.admissions, pending.measured, pending.summaries, parts)
             ],
             "episodes": episode_rows(index, pending.measured),
             "designs": design_rows(index, pending.admissions, pending.measured),
             "hints": hint_rows(index, pending.hints),
             "payments": payment_rows(index, pending.payment),
-            "timings": [
-                {
-                    "iteration": index,
-                    "seconds": round(sum(seconds.values()), 3),
-                    "parts": seconds,
-                }
-            ],
+            "timings": [timings_row(index, self.clock.take())],
         }
-        with self.directory.commit(state, rows) as folder:
+        for kind, own in rows.items():
+            self._unwritten.setdefault(kind, []).extend(own)
+
+    def _write(self, checkpoint: Path) -> None:
+        """Commit everything since the last commit."""
+        name, version = self.config.name, f"0.0.{self.state.iteration}"
+        with self.directory.commit(self.state, self._unwritten) as folder:
             checkpoint.rename(folder / "checkpoint")
-            pending.memory.save(folder / "memory.npz")
-            (folder / QUEUE).write_bytes(msgspec.msgpack.encode(pending.queue))
-            pending.library.write(folder / "snapshot", name=self.config.name, version=version)
-        pending.library.write(
-            self.directory.path / "snapshot", name=self.config.name, version=version
-        )
-        self.state, self.library, self.memory = state, pending.library, pending.memory
-        self.queue = pending.queue
+            self.memory.save(folder / "memory.npz")
+            (folder / QUEUE).write_bytes(msgspec.msgpack.encode(self.queue))
+            self.library.write(folder / "snapshot", name=name, version=version)
+        self.library.write(self.directory.path / "snapshot", name=name, version=version)
+        self._unwritten = {}
 
     def _trainer_alarms(self, step: StepReport) -> tuple[str, ...]:
         limit = self.config.trainer.max_logprob_gap
@@ -252,7 +260,7 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
         current = choose(loop.config, library, curriculum, proposed, loop.rng(step, "environments"))
         state = replace(state, current=tuple(current))
         if loop.config.hints.source == "designer":
-            hints = write_hints(loop, sampler, library, current, step)
+            hints = write_hints(loop, sampler, library, list(dict.fromkeys(current)), step)
         if loop.schedule.designs:
             queue = (*queue, waiting(loop, admissions, step))
 
@@ -267,7 +275,7 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
             )
         note_measured(library, memory, measured)
 
-    windows = _seen(state.windows, measured)
+    windows = seen(state.windows, measured)
     due, queue = loop.schedule.release(queue, step)
     payment = pay(due, windows, state.trackers, loop.config, sampler, step)
     reference = loop.config.reward.reference
@@ -279,7 +287,10 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
     if loop.config.hints.train:
         trained += hint_samples(hints, windows, loop.config)
     samples, summaries, rms = weigh(trained, loop.config, state.rms)
+    rehearsed = rehearse(loop, sampler, step)
     kept = {a.digest for w in queue for a in w.attempts} | set(state.current)
+    oldest = min([w.iteration for w in queue], default=step)
+    needed = visits_since(windows, min(oldest, loop.schedule.field_since(step)))
     state = replace(
         state,
         iteration=step + 1,
@@ -287,19 +298,21 @@ def collect(loop: Loop, sampler: Sampler, step: int) -> Iteration:
         rms=rms,
         trackers=dict(payment.trackers),
         curriculum=curriculum.to_json(),
-        windows={digest: visits for digest, visits in windows.items() if digest in kept},
+        rehearsal="" if loop.rehearsal is None else loop.rehearsal.digest,
+        windows={digest: visits for digest, visits in needed.items() if digest in kept},
     )
     return Iteration(
         state=state,
         library=library,
         memory=memory,
         queue=queue,
-        samples=samples,
+        samples=[*samples, *rehearsed.samples],
         admissions=admissions,
         hints=hints,
         measured=measured,
         payment=payment,
         summaries=summaries,
+        rehearsed=rehearsed,
         alarms=alarms(state, measured),
     )
 
@@ -355,6 +368,14 @@ def write_hints(
     return written
 
 
+def rehearse(loop: Loop, sampler: Sampler, step: int) -> Rehearsed:
+    """Demonstrations for this step, from a stream of their own."""
+    if loop.rehearsal is None:
+        return NOTHING_REHEARSED
+    with loop.clock.part("rehearsal"):
+        return loop.rehearsal.draw(sampler, loop.rng(step, "rehearsal"))
+
+
 def waiting(loop: Loop, admissions: Sequence[Admission], step: int) -> Waiting:
     """The attempts of a regeneration, as far as their training needs them."""
     earlier = Counter(cell for cells in loop.state.cells for cell in cells)
@@ -375,25 +396,3 @@ def waiting(loop: Loop, admissions: Sequence[Admission], step: int) -> Waiting:
         for i, c in enumerate(a.candidate for a in admissions)
     ]
     return Waiting(iteration=step, attempts=tuple(attempts))
-
-
-def note_measured(library: Library, memory: NoveltyMemory, measured: Sequence[Measured]) -> None:
-    """Add an iteration's plays to what is known of each environment."""
-    for m in measured:
-        library.record(m)
-        if m.spec.digest in memory:  # a pool that is played without a designer is not held
-            memory.update(
-                m.spec.digest,
-                win_rate=m.regret.solve_rate,
-                regret=m.regret.value,
-                regret_se=m.regret.standard_error,
-            )
-
-
-def _seen(
-    windows: Mapping[str, tuple[Visit, ...]], measured: Sequence[Measured]
-) -> dict[str, tuple[Visit, ...]]:
-    after = dict(windows)
-    for m in measured:
-        after[m.spec.digest] = (*after.get(m.spec.digest, ()), m.visit)
-    return after

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -197,3 +197,13 @@ def fault_reproduces(spec: SynthEnvSpec, trajectory: Trajectory, hint_level: int
         finally:
             env.close()
         return "fault" in info and info["fault"]["kind"] != FaultKind.LOST
+
+
+def seen(
+    windows: Mapping[str, tuple[Visit, ...]], measured: Sequence[Measured]
+) -> dict[str, tuple[Visit, ...]]:
+    """What was measured of each environment so far, an iteration's plays added."""
+    after = dict(windows)
+    for m in measured:
+        after[m.spec.digest] = (*after.get(m.spec.digest, ()), m.visit)
+    return after

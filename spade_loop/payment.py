@@ -26,7 +26,7 @@ from spade_loop.rewards import (
 )
 from spade_loop.schedule import Attempt, Waiting
 from spade_loop.types import JsonRow, Role, Sample
-from spade_loop.windows import Visit, fault_share, window_of
+from spade_loop.windows import Visit, fault_share, visits_since, window_of
 
 Windows = Mapping[str, Sequence[Visit]]
 """What was measured of each environment, by digest."""
@@ -142,13 +142,17 @@ def pay(
     learning = config.reward.learning
     paid: list[Paid] = []
     for waiting in due:
+        # The gate forgets, or is off: the same environment may have been designed and played before.
+        own_windows = visits_since(windows, waiting.iteration)
         played = [
-            window_of(windows[a.digest], a.skill) for a in waiting.attempts if windows.get(a.digest)
+            window_of(own_windows[a.digest], a.skill)
+            for a in waiting.attempts
+            if a.digest in own_windows
         ]
         after = update_trackers(trackers, played, learning)
         baseline = after if learning.update_first else trackers
         trackers = after
-        own = settle(waiting.attempts, windows, config, baseline)
+        own = settle(waiting.attempts, own_windows, config, baseline)
         if step > waiting.iteration:
             own = [_weighed(p, sampler, config) for p in own]
         paid += [replace(p, iteration=waiting.iteration) for p in own]

@@ -30,11 +30,12 @@ def metrics_row(
     admissions: Sequence[Admission],
     measured: Sequence[Measured],
     summaries: Mapping[Role, RoleSummary],
-    *,
-    payment: Reported,
-    update: Reported,
+    parts: Mapping[str, Reported],
 ) -> JsonRow:
-    """The iteration in numbers: designs, rates of all arms, regret, what each role brought, the update."""
+    """The iteration in numbers: designs, rates of all arms, regret, what each role brought.
+
+    `parts` follow under their names: payment, rehearsal, update.
+    """
     outcomes = Counter(str(a.candidate.outcome) for a in admissions)
     reasons = Counter(reason for a in admissions for reason in a.candidate.reasons)
     known = [m.regret for m in measured if m.regret.seeds >= MIN_SEEDS]
@@ -62,9 +63,14 @@ def metrics_row(
             "standard_error": _pooled_error([r.standard_error for r in regrets]),
         },
         "roles": {str(role): summary.to_json() for role, summary in summaries.items()},
-        "payment": payment.to_json(),
-        "update": update.to_json(),
+        **{name: part.to_json() for name, part in parts.items()},
     }
+
+
+def timings_row(iteration: int, seconds: Mapping[str, float]) -> JsonRow:
+    """Seconds of an iteration by part: the only row that two equal runs have different."""
+    parts = {name: round(value, 4) for name, value in sorted(seconds.items())}
+    return {"iteration": iteration, "seconds": round(sum(parts.values()), 3), "parts": parts}
 
 
 def scalars(

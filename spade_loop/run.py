@@ -15,6 +15,7 @@ from spade_loop.exhaustion import explained
 from spade_loop.inputs import Inputs, interrupted_run, new_run
 from spade_loop.loop import Loop
 from spade_loop.progress import Progress, Silent
+from spade_loop.rehearsal import Rehearsal
 from spade_loop.report.page import write_report
 from spade_loop.schedule import Schedule
 from spade_loop.state import RunDirectory
@@ -103,7 +104,18 @@ def _lead(inputs: Inputs, progress: Progress, world: World) -> None:
             pool = stack.enter_context(
                 Pool(require=sandbox.require, max_workers=sandbox.max_workers)
             )
-            loop = Loop(config, directory, inputs.library, inputs.corpus, pool, progress, writers)
+            shown = inputs.demonstrations
+            rehearsal = None if shown is None else Rehearsal(shown, policy.chat, config)
+            loop = Loop(
+                config,
+                directory,
+                inputs.library,
+                inputs.corpus,
+                pool,
+                progress,
+                writers,
+                rehearsal,
+            )
             progress.advance(1)
             if not inputs.begun:
                 # Kept by name: the lock on the run is held for as long as this object lives.

@@ -64,6 +64,11 @@ class Schedule:
         """Whether environments are designed in this iteration; the others play the same field again."""
         return iteration < self.iterations and iteration % self.regenerate_every == 0
 
+    def field_since(self, step: int) -> int:
+        """The iteration that designed what is played in a step."""
+        last = min(step, self.iterations - 1)
+        return last - last % self.regenerate_every
+
     def plays(self, step: int) -> bool:
         """Whether a step is an iteration, or only trains on what still waits."""
         return step < self.iterations

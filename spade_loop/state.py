@@ -95,6 +95,8 @@ class RunState:
     """What the choice of environments remembers."""
     trackers: dict[str, Tracker] = field(default_factory=dict)
     """Mean returns of each skill, for the reward `learning_potential`."""
+    rehearsal: str = ""
+    """Digest of the file of demonstrations; empty without one."""
 
 
 def fsync_tree(folder: Path) -> None:
@@ -252,12 +254,13 @@ class RunDirectory:
         replace_text(self.path / LATEST, name + "\n")
         for kind in ROW_FILES:
             self._append_rows(kind, final)
-        self._prune(state.iteration)
+        self._prune()
 
     def recover(self) -> None:
         """Bring the files of the run in line with LATEST: stray iterations go, rows are completed or cut."""
         latest = self.latest
         done = 0 if latest is None else _number(latest)
+        before = done - 1 if latest is None else _first_row(latest, done - 1)
         for folder in self.path.glob("iter-*.tmp"):
             if _UNFINISHED.fullmatch(folder.name):
                 shutil.rmtree(folder)
@@ -265,18 +268,18 @@ class RunDirectory:
             if _number(folder) > done:
                 shutil.rmtree(folder)
         for kind in ROW_FILES:
-            self._recover_rows(kind, done, latest)
-        self._prune(done)
+            self._recover_rows(kind, before, latest)
+        self._prune()
 
-    def _recover_rows(self, kind: str, done: int, latest: Path | None) -> None:
+    def _recover_rows(self, kind: str, before: int, latest: Path | None) -> None:
         path = self.path / f"{kind}.jsonl"
         # Split at line feeds alone, as the rows were written.
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        # Iterations before the last are complete in the file; the last is taken from its own directory.
+        # Iterations of earlier commits are complete in the file; those of the last are taken from its own directory.
         kept = [
             line
             for number, line in enumerate(lines, start=1)
-            if line.endswith(b"\n") and _iteration(line, f"{path}, line {number}") < done - 1
+            if line.endswith(b"\n") and _iteration(line, f"{path}, line {number}") < before
         ]
         own = b"" if latest is None else (latest / "rows" / f"{kind}.jsonl").read_bytes()
         text = b"".join(kept) + own
@@ -289,11 +292,10 @@ class RunDirectory:
             file.flush()
             os.fsync(file.fileno())
 
-    def _prune(self, done: int) -> None:
-        """Only the newest iterations keep their checkpoints: those are what takes the room."""
-        for folder in self._committed():
-            if _number(folder) <= done - KEPT_CHECKPOINTS:
-                shutil.rmtree(folder)
+    def _prune(self) -> None:
+        """Only the newest commits keep their checkpoints: those are what takes the room."""
+        for folder in sorted(self._committed(), key=_number)[:-KEPT_CHECKPOINTS]:
+            shutil.rmtree(folder)
 
     def _committed(self) -> list[Path]:
         """Folders of committed iterations. Whatever else somebody put there (`iter-00003-copy`) is left alone."""
@@ -302,6 +304,13 @@ class RunDirectory:
 
 def _number(folder: Path) -> int:
     return int(folder.name.removeprefix("iter-"))
+
+
+def _first_row(folder: Path, default: int) -> int:
+    """The first iteration whose rows a commit holds; every one has a row of metrics."""
+    path = folder / "rows" / "metrics.jsonl"
+    first = path.read_bytes().partition(b"\n")[0]
+    return _iteration(first, f"{path}, line 1") if first else default
 
 
 def _iteration(line: bytes, where: str) -> int:

@@ -27,7 +27,7 @@ from spade_loop.backends.weights import Policy
 from spade_loop.batch import BatchShape, check_batch, deal, pad, spread
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import Sampler
-from spade_loop.config import Config
+from spade_loop.config import Config, PolicyConfig
 from spade_loop.errors import BatchError
 from spade_loop.progress import Progress
 from spade_loop.schedule import Schedule
@@ -43,8 +43,8 @@ from spade_loop.world import World, agree
 
 Collect = Callable[[Sampler, int], Sequence[Sample]]
 """(sampler over the current weights, step) -> samples of that step."""
-Commit = Callable[[Path, "StepReport"], None]
-"""(checkpoint directory, what the update did): commit the iteration that was just trained on."""
+Commit = Callable[[Path | None, "StepReport"], None]
+"""(checkpoint directory, what the update did): go on from the iteration that was just trained on, and commit it."""
 
 
 class LoopHooks(Protocol):
@@ -56,8 +56,8 @@ class LoopHooks(Protocol):
     def scalars(self) -> Mapping[str, float]:
         """What a tracker is told of the step that was just collected, by name."""
 
-    def commit(self, checkpoint: Path, step: StepReport) -> None:
-        """Take the checkpoint into the run directory and commit."""
+    def commit(self, checkpoint: Path | None, step: StepReport) -> None:
+        """Take the checkpoint into the run directory and commit; without one go on, and commit later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +137,25 @@ class SpadeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
         rows, pad_id = self._shape.shared(self._world.size), int(self.processing_class.pad_token_id)
         batch = spread(pad(samples, rows, pad_id, keep_all=trainer.beta > 0), planned)
         check_batch(batch, rows)
-        live = sum(s.advantage != 0.0 for s in samples)
+        own = [s for s in samples if not s.rehearsed]  # a demonstration is no signal of the roles
+        live = sum(s.advantage != 0.0 for s in own)
+        needed = max(1.0, trainer.min_live_share * (planned - self._shape.rehearsal))
         # DeepSpeed steps by itself and cannot be held back.
-        skipped = (
-            live < max(1.0, trainer.min_live_share * planned) and not self.is_deepspeed_enabled
-        )
-        return batch, StepReport(rows=len(samples), live_rows=live, skipped=skipped)
+        skipped = live < needed and not self.is_deepspeed_enabled
+        return batch, StepReport(rows=len(own), live_rows=live, skipped=skipped)
 
-    def commit(self, state: Any) -> None:
-        """Hand the checkpoint that was just written to the loop, while the other ranks wait."""
+    def commit(self, state: Any, *, saved: bool) -> None:
+        """Hand the step, and the checkpoint if one was just written, to the loop, while the other ranks wait."""
         report, hooks = self.step_report, self._hooks
         # Who answers has written its part of the checkpoint.
         report.gaps = [gap for gaps in self._world.gather(report.gaps) for gap in gaps]
         logs: Mapping[str, Any] = state.log_history[-1] if state.log_history else {}
         report.loss, report.grad_norm = finite(logs.get("loss")), finite(logs.get("grad_norm"))
-        checkpoint = Path(self.args.output_dir) / f"checkpoint-{state.global_step}"
+        written = Path(self.args.output_dir) / f"checkpoint-{state.global_step}"
 
         def take() -> None:
             if hooks is not None:
-                hooks.commit(checkpoint, report)
+                hooks.commit(written if saved else None, report)
 
         agree(self._world, take)
 
@@ -263,21 +263,33 @@ def _torch_seed(seed: int, iteration: int) -> int:
 
 
 class _Committer(TrainerCallback):
-    """Skips the optimiser step of a batch without signal, and commits after each save."""
+    """Skips the optimiser step of a batch without signal, and hands each step to the loop once it is over."""
 
     def __init__(self) -> None:
         self.trainer: SpadeGRPOTrainer | None = None
+        self._handed = -1
+        """The last step that the loop was told of."""
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         """Without gradients AdamW leaves weights and momentum alone; with zero gradients it would not."""
         if self.trainer is not None and self.trainer.step_report.skipped:
             self.trainer.model.zero_grad(set_to_none=True)
 
+    def on_log(self, args: Any, state: Any, control: Any, *_: Any, **__: Any) -> None:
+        """Go on from a step that is not saved; its loss is known now. The log at the end of training is of no step."""
+        del args
+        if not control.should_save:
+            self._hand(state, saved=False)
+
     def on_save(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
         """Commit the iteration whose checkpoint was just written."""
         del args
-        if self.trainer is not None:
-            self.trainer.commit(state)
+        self._hand(state, saved=True)
+
+    def _hand(self, state: Any, *, saved: bool) -> None:
+        if self.trainer is not None and state.global_step != self._handed:
+            self._handed = state.global_step
+            self.trainer.commit(state, saved=saved)
 
 
 def _grpo_config(config: Config, scratch: Path, ranks: int, *, on_cpu: bool) -> GRPOConfig:
@@ -307,7 +319,7 @@ def _grpo_config(config: Config, scratch: Path, ranks: int, *, on_cpu: bool) -> 
         bf16=False,
         gradient_checkpointing=not on_cpu,
         save_strategy="steps",
-        save_steps=1,
+        save_steps=config.commit_every,
         logging_steps=1,
         logging_strategy="steps",
         report_to=list(trainer.report_to) or "none",
@@ -316,6 +328,20 @@ def _grpo_config(config: Config, scratch: Path, ranks: int, *, on_cpu: bool) -> 
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=False,  # there are none, and looking for them costs time
         **engine_arguments(config),
+    )
+
+
+def adapter(policy: PolicyConfig) -> Any:
+    """The LoRA that a policy is trained through, as PEFT's config; None where all weights are trained."""
+    if policy.lora_rank == 0:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=policy.lora_rank,
+        lora_alpha=policy.lora_alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
     )
 
 
@@ -332,16 +358,6 @@ def train(
 
     Every rank of `world` calls this with the same model, config and checkpoints; the leader alone has hooks.
     """
-    peft_config = None
-    if config.policy.lora_rank > 0:
-        from peft import LoraConfig
-
-        peft_config = LoraConfig(
-            r=config.policy.lora_rank,
-            lora_alpha=config.policy.lora_alpha,
-            target_modules="all-linear",
-            task_type="CAUSAL_LM",
-        )
     on_cpu = policy.model.device.type == "cpu"
     committer = _Committer()
     with warnings.catch_warnings():
@@ -357,7 +373,7 @@ def train(
             args=_grpo_config(config, checkpoints.scratch, world.size, on_cpu=on_cpu),
             train_dataset=Dataset.from_dict({"prompt": ["step"] * Schedule.of(config).steps}),
             processing_class=policy.tokenizer,
-            peft_config=peft_config,
+            peft_config=adapter(config.policy),
             callbacks=[committer],
         )
     # TRL's log describes advantages and padding rows; the run's own rows say what happened.

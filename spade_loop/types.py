@@ -195,6 +195,8 @@ class Sample:
     """Already centred within its group and weighted for its role."""
     weights: tuple[float, ...] = ()
     """Importance weight of each token of the completion; empty when the policy that sampled it is trained on it."""
+    rehearsed: bool = False
+    """A demonstration, which nobody sampled: it is trained on, and counted apart from what the roles bring."""
 
     @property
     def trained_tokens(self) -> int:

@@ -6,7 +6,7 @@ the run's state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +101,17 @@ def _by_offset(visits: Sequence[Visit]) -> tuple[tuple[float, ...], ...]:
         own = [float(x) for x in array(v.plain).ravel() if not np.isnan(x)]
         by_offset.setdefault(v.iteration - first, []).extend(own)
     return tuple(tuple(by_offset.get(j, ())) for j in range(max(by_offset) + 1))
+
+
+def visits_since(
+    windows: Mapping[str, Sequence[Visit]], iteration: int
+) -> dict[str, tuple[Visit, ...]]:
+    """What was measured of each environment from an iteration on; one that was not played since is left out."""
+    kept = {
+        digest: tuple(v for v in visits if v.iteration >= iteration)
+        for digest, visits in windows.items()
+    }
+    return {digest: visits for digest, visits in kept.items() if visits}
 
 
 def fault_share(visits: Sequence[Visit]) -> float:

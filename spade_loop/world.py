@@ -9,13 +9,15 @@ torch is imported where there is more than one process, and not before.
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from spade_loop.errors import WorldError
 
@@ -152,6 +154,19 @@ def outlive(world: World, seconds: float = 30.0) -> None:
 def launched() -> tuple[int, int]:
     """(rank of this process, number of processes) as torchrun or accelerate started it; (0, 1) without a launcher."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def leave(code: int) -> NoReturn:
+    """End one of several processes without taking the interpreter apart.
+
+    Communication threads of torch may outlive their groups, and abort a process that is taken apart around them
+    ("terminate called without an active exception"): a launcher then fails a run that succeeded.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody listens any more
+            stream.flush()
+    os._exit(code)
 
 
 _FOUNDED: set[int] = set()

@@ -1,21 +1,28 @@
-"""A designer behind an OpenAI-compatible endpoint: vLLM, llama.cpp, SGLang, or a hosted model.
+"""A model behind an OpenAI-compatible endpoint: vLLM, llama.cpp, SGLang, or a hosted model.
 
 The only module that imports `openai`. Its client retries what may pass (timeouts, lost connections, 408, 409, 429, 5xx)
 with growing waits, and waits as long as `Retry-After` says. Bodies are read here, without trust: what a proxy answers
 in place of the model must not become a design.
+
+Requests are coroutines of one thread that each writer has for itself: closing the writer, or Ctrl-C in a thread that
+waits for one, ends them at once, whatever the server does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+import re
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from spade_loop.completers import JsonSchema, Reply
-from spade_loop.errors import ConfigError, MissingExtraError, ModelError
+from spade_loop.errors import ConfigError, ContextError, MissingExtraError, ModelError
 from spade_loop.types import Message
 from synthgym.ids import did_you_mean
 
@@ -30,6 +37,12 @@ _SHOWN: Final = 200
 """Characters of an answer that an error quotes."""
 _NO_LIST: Final = (404, 405, 501)
 """How servers that cannot list their models say so."""
+_TOO_LONG: Final = re.compile(
+    r"context_length_exceeded|exceed_context_size|context size|context length|maximum model length",
+    re.IGNORECASE,
+)
+"""How servers say that a chat does not fit: OpenAI and its likes, llama.cpp (twice), vLLM and SGLang, vLLM."""
+_Result = TypeVar("_Result")
 
 
 class EndpointWriter:
@@ -38,6 +51,8 @@ class EndpointWriter:
     The model is named as the endpoint names it. A `seed` is sent with every chat; whether the same seed gives the same
     reply again is up to the server.
     """
+
+    concurrent = True
 
     def __init__(
         self,
@@ -62,11 +77,12 @@ class EndpointWriter:
         self._key = _key(api_key_env)
         self._timeout = timeout
         self._tries = max_retries + 1
-        self._concurrency = concurrency
         self._limit_name = "max_tokens"
         self._client = _client(base_url, self._key, timeout, max_retries)
+        self._slots = asyncio.Semaphore(concurrency)
+        self._thread = _LoopThread(self._client.close)
 
-    def write(
+    def write(  # noqa: PLR0913 -- how a reply is drawn, all by name
         self,
         chats: Sequence[Sequence[Message]],
         *,
@@ -74,13 +90,20 @@ class EndpointWriter:
         temperature: float,
         seeds: Sequence[int],
         schema: JsonSchema | None = None,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> list[Reply]:
-        """One reply to each chat, in order; `tokens` is 0 where the server does not count them.
+        """One reply to each chat, in order; tokens are 0 where the server does not count them. From any thread.
 
-        A schema is sent as `response_format`. `ModelError` names the endpoint and what came instead of a reply; the
-        requests that were waiting are then dropped.
+        A schema is sent as `response_format`. `top_p` and `top_k` are sent where they leave out anything; `top_k` is
+        none of OpenAI's, and is named as vLLM, SGLang and llama.cpp name it. `ModelError` names the endpoint and what
+        came instead of a reply, `ContextError` that the server finds a chat too long; the other requests of the call
+        are then dropped.
         """
         common: dict[str, Any] = {"model": self.name, "temperature": temperature}
+        common |= ({"top_p": top_p} if top_p < 1.0 else {}) | (
+            {"top_k": top_k} if top_k > 0 else {}
+        )
         if schema is not None:
             form = {"name": "design", "schema": dict(schema), "strict": True}
             common["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -89,47 +112,66 @@ class EndpointWriter:
             | {"seed": seed, "messages": [{"role": m.role, "content": m.content} for m in chat]}
             for chat, seed in zip(chats, seeds, strict=True)
         ]
-        crew = ThreadPoolExecutor(self._concurrency, thread_name_prefix="endpoint")
-        try:
-            return list(crew.map(lambda body: self._reply(body, max_tokens), bodies))
-        finally:
-            crew.shutdown(wait=False, cancel_futures=True)
+        return self._wait(self._replies(bodies, max_tokens))
 
     def check(self) -> None:
         """Refuse an endpoint that does not answer, or does not serve the model. `ModelError` says what to do.
 
         A server that cannot list its models passes.
         """
-        served = self._served()
+        served = self._wait(self._served())
         if served is not None and self.name not in served:
             raise ModelError(self._not_served(served))
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Close the connections; whoever waits for a reply gets a `ModelError`."""
+        self._thread.stop()
 
-    def _reply(self, body: Mapping[str, Any], max_tokens: int) -> Reply:
+    def _wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        try:
+            return self._thread.run(work)
+        except CancelledError:
+            raise ModelError(f"{self._who} is asked nothing more") from None
+
+    async def _replies(self, bodies: Sequence[Mapping[str, Any]], max_tokens: int) -> list[Reply]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._reply(body, max_tokens)) for body in bodies]
+        except* ModelError as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _reply(self, body: Mapping[str, Any], max_tokens: int) -> Reply:
+        async with self._slots:
+            return await self._answer(body, max_tokens)
+
+    async def _answer(self, body: Mapping[str, Any], max_tokens: int) -> Reply:
         import openai
 
         limit = self._limit_name
         try:
-            return self._read(self._ask({**body, limit: max_tokens}))
+            return self._read(await self._ask({**body, limit: max_tokens}))
         except openai.BadRequestError as error:
             # Newer hosted models want the limit under another name, and say so.
             if limit == NEWER_LIMIT or NEWER_LIMIT not in str(error):
-                raise ModelError(self._told(error)) from error
+                failure = ContextError if _TOO_LONG.search(error.response.text) else ModelError
+                raise failure(self._told(error)) from error
             self._limit_name = NEWER_LIMIT
-            return self._reply(body, max_tokens)
+            return await self._answer(body, max_tokens)
         except openai.NotFoundError as error:
-            served = self._served()
+            served = await self._served()
             if served is None or self.name in served:
                 raise ModelError(f"{self._told(error)}; does the address end in /v1?") from error
             raise ModelError(self._not_served(served)) from error
         except openai.APIError as error:
             raise ModelError(self._told(error)) from error
 
-    def _ask(self, body: dict[str, Any]) -> bytes:
-        return self._client.chat.completions.with_raw_response.create(**body).http_response.content
+    async def _ask(self, body: dict[str, Any]) -> bytes:
+        # What is none of OpenAI's is an unknown argument to its client.
+        extra = {"top_k": body.pop("top_k")} if "top_k" in body else None
+        create = self._client.chat.completions.with_raw_response.create
+        content: bytes = (await create(**body, extra_body=extra)).http_response.content
+        return content
 
     def _read(self, content: bytes) -> Reply:
         """The first choice of a body."""
@@ -150,21 +192,20 @@ class EndpointWriter:
             raise ModelError(
                 f"{self._who} answered with a choice without text: {self._quoted(content)}"
             )
-        usage = data.get("usage")
-        tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
         return Reply(
             text=text or "",  # null: everything went into thinking
-            tokens=tokens if isinstance(tokens, int) else 0,
+            tokens=_counted(data, "completion_tokens"),
             stopped=choice.get("finish_reason") != "length",
+            prompt_tokens=_counted(data, "prompt_tokens"),
         )
 
-    def _served(self) -> tuple[str, ...] | None:
+    async def _served(self) -> tuple[str, ...] | None:
         """Ids of the models that the endpoint lists; None when it cannot."""
         import openai
 
         try:
-            content = self._client.models.with_raw_response.list().http_response.content
-            listed = json.loads(content)["data"]
+            listing = await self._client.models.with_raw_response.list()
+            listed = json.loads(listing.http_response.content)["data"]
             return tuple(str(item["id"]) for item in listed)
         except openai.APIStatusError as error:
             if error.status_code in _NO_LIST:
@@ -244,11 +285,76 @@ def _key(variable: str) -> str:
     return key
 
 
-def _client(base_url: str, key: str, timeout: float, max_retries: int) -> openai.OpenAI:
+class _LoopThread:
+    """A thread with an event loop, begun when it is first needed. Ends with `stop`, or with this object."""
+
+    def __init__(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._close = close
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped = False
+        self._end: Any = None
+
+    def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """What `work` returns or raises; it is cancelled with this thread's wait. `CancelledError` after `stop`."""
+        with self._lock:
+            if self._stopped:
+                work.close()
+                raise CancelledError
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=_serve, args=[self._loop, self._close], name="endpoint", daemon=True
+                )
+                thread.start()
+                self._end = weakref.finalize(self, _end, self._loop, thread)
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def stop(self) -> None:
+        """Cancel what is under way, and wait for the thread."""
+        with self._lock:
+            self._stopped = True
+        if self._end is not None:
+            self._end()
+
+
+def _serve(loop: asyncio.AbstractEventLoop, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(close())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+
+
+def _counted(data: Mapping[str, Any], name: str) -> int:
+    """Tokens as a body counts them; 0 where it does not."""
+    usage = data.get("usage")
+    tokens = usage.get(name) if isinstance(usage, dict) else None
+    return tokens if isinstance(tokens, int) else 0
+
+
+def _client(base_url: str, key: str, timeout: float, max_retries: int) -> openai.AsyncOpenAI:
     try:
         import openai
     except ImportError as error:
         raise MissingExtraError(
             "an endpoint needs the package openai: pip install 'synthgym[endpoint]'"
         ) from error
-    return openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
+    return openai.AsyncOpenAI(
+        base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -35,6 +35,8 @@ class TransformersSampler:
         self.model = model
         self.chat = chat
         self.temperature = temperature
+        self.cut: Callable[[torch.Tensor], torch.Tensor] | None = None
+        """Takes unlikely tokens out of log-probabilities [rows, vocabulary]; for frozen weights alone."""
         self.pad_id: int = tokenizer.pad_token_id
         self.grammars = GrammarCompiler(tokenizer, model.config.get_text_config().vocab_size)
 
@@ -238,6 +240,8 @@ class TransformersDialogue:
                 keep = torch.zeros(masked.shape[1], dtype=torch.bool, device=masked.device)
                 keep[torch.from_numpy(ids).to(masked.device)] = True
                 masked[i].masked_fill_(~keep, -torch.inf)
+        if self._sampler.cut is not None:
+            masked = self._sampler.cut(masked)
         uniform = [float(self._generators[row].random()) for row in active]
         tokens = _draw(torch.softmax(masked, dim=-1), uniform)
         free = logprobs.gather(1, tokens)[:, 0].tolist()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,10 +27,12 @@ import torch
 from spade_loop.backends.weights import THINKING
 from spade_loop.chat import ChatFormat
 from spade_loop.completers import JsonSchema, Reply, Sampler
-from spade_loop.errors import ConfigError, MissingExtraError, ModelError
+from spade_loop.errors import ConfigError, ContextError, MissingExtraError, ModelError
 from spade_loop.types import Completion, Message
 
 logger = logging.getLogger(__name__)
+_TOO_LONG = re.compile(r"maximum model length|maximum context length", re.ASCII)
+"""How the engine says that a prompt does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +269,8 @@ class VllmWriter:
     Chats become ids as the policy's do, not by `LLM.chat`: text of a corpus cannot spell the template's tokens.
     """
 
+    concurrent = False
+
     def __init__(
         self,
         model: str,
@@ -300,7 +305,7 @@ class VllmWriter:
             ) from error
         self._chat = ChatFormat(tokenizer, thinking=THINKING[thinking])
 
-    def write(
+    def write(  # noqa: PLR0913 -- how a reply is drawn, all by name
         self,
         chats: Sequence[Sequence[Message]],
         *,
@@ -308,32 +313,46 @@ class VllmWriter:
         temperature: float,
         seeds: Sequence[int],
         schema: JsonSchema | None = None,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> list[Reply]:
-        """One reply to each chat, in order, each with a seed of its own. `ModelError` when the engine fails."""
+        """One reply to each chat, in order, each with a seed of its own.
+
+        `ModelError` when the engine fails, `ContextError` when it says that a chat is too long for the model.
+        """
         prompts = [{"prompt_token_ids": list(self._chat.prompt(chat))} for chat in chats]
-        params = [self._params(max_tokens, temperature, seed, schema) for seed in seeds]
+        shape = {"max_tokens": max_tokens, "temperature": temperature}
+        # The engine's word for "no top-k" differs between versions: it is left out.
+        shape |= {"top_p": top_p} | ({"top_k": top_k} if top_k > 0 else {})
+        params = [self._params(seed, schema, shape) for seed in seeds]
         if len(params) != len(prompts):
             raise ValueError(f"{len(prompts)} chats need as many seeds, got {len(params)}")
         try:
             outputs = self._llm.generate(prompts, sampling_params=params, use_tqdm=False)
         except (ValueError, RuntimeError) as error:
-            raise ModelError(f"the designer {self.name!r} did not answer: {error}") from error
+            told = f"the model {self.name!r} did not answer: {error}"
+            raise (ContextError if _TOO_LONG.search(str(error)) else ModelError)(told) from error
         replies = [output.outputs[0] for output in outputs]
         return [
-            Reply(self._chat.reply(r.token_ids), len(r.token_ids), r.finish_reason == "stop")
-            for r in replies
+            Reply(
+                self._chat.reply(r.token_ids),
+                len(r.token_ids),
+                r.finish_reason == "stop",
+                len(prompt["prompt_token_ids"]),
+            )
+            for r, prompt in zip(replies, prompts, strict=True)
         ]
 
-    def _params(
-        self, max_tokens: int, temperature: float, seed: int, schema: JsonSchema | None
-    ) -> Any:
+    def close(self) -> None:
+        """Nothing is open: the engine goes with this object."""
+
+    def _params(self, seed: int, schema: JsonSchema | None, shape: Mapping[str, Any]) -> Any:
         structured = None
         if schema is not None:
             sampling: Any = importlib.import_module("vllm.sampling_params")
             structured = sampling.StructuredOutputsParams(json=dict(schema))
         return self._vllm.SamplingParams(
-            max_tokens=max_tokens,
-            temperature=temperature,
+            **shape,
             seed=seed % 2**63,
             stop_token_ids=sorted(self._chat.stop_ids),
             structured_outputs=structured,

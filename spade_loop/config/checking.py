@@ -67,6 +67,7 @@ def _check_numbers(config: Config) -> None:
     _at_least(
         1,
         iterations=config.iterations,
+        commit_every=config.commit_every,
         corpus__words=config.corpus.words,
         designer__skills_per_iteration=designer.skills_per_iteration,
         designer__max_tokens=designer.max_tokens,
@@ -102,9 +103,15 @@ def _check_numbers(config: Config) -> None:
     _at_least(2, agent__seeds=agent.seeds, agent__max_turns=agent.max_turns)
     if agent.half_width > 0:
         _at_least(agent.seeds, agent__max_seeds=agent.max_seeds)
+        if agent.repeats:
+            raise ConfigError(
+                "agent.repeats plays an environment on as many times the seeds as designs came to it, and "
+                "agent.half_width plays on until its regret is known: set one of them"
+            )
     _share(
         designer__initial_share=designer.initial_share,
         agent__pool_share=agent.pool_share,
+        rehearsal__share=config.rehearsal.share,
         trainer__min_live_share=trainer.min_live_share,
         trainer__min_effective=trainer.min_effective,
         policy__vllm_memory=config.policy.vllm_memory,
@@ -167,6 +174,11 @@ def _check_kl(config: Config) -> None:
 def _check_skills(config: Config) -> None:
     designer = config.designer
     known = TOOL_SKILLS if designer.task == "tools" else SKILLS
+    if designer.cell == "blueprint" and designer.dialect != "blueprint":
+        raise ConfigError(
+            f"designer.cell=blueprint needs designer.dialect=blueprint, got {designer.dialect}: programs have no "
+            "parameters"
+        )
     if not designer.skills:
         raise ConfigError(
             f"designer.skills must name at least one skill (known: {', '.join(known)})"
@@ -177,8 +189,8 @@ def _check_skills(config: Config) -> None:
                 f"designer.skills: unknown skill {skill!r}{did_you_mean(skill, known)} "
                 f"(designer.task={designer.task} knows: {', '.join(known)})"
             )
-    if designer.candidates == 0:
-        return
+    if designer.candidates == 0 or not designer.train:
+        return  # nothing is compared
     group = designer.candidates // min(designer.skills_per_iteration, len(designer.skills))
     if group < MIN_GROUP:
         raise ConfigError(

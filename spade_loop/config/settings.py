@@ -55,7 +55,7 @@ class DesignerConfig:
     task: Literal["game", "tools"] = "game"
     """Games of boxed commands, or environments with tools."""
     families: tuple[str, ...] = ()
-    """Blueprint families; empty means all."""
+    """Blueprint families, bundled ones by name, others by their folder, with a slash in it; empty means all bundled."""
     skills: tuple[str, ...] = SKILLS
     skills_per_iteration: int = 1
     candidates: int = 6
@@ -81,6 +81,8 @@ class DesignerConfig:
     """Share of proposals from the initial designer (the base model under LoRA): exploration, never trained on."""
     cell_bonus: float = 0.05
     """Weight of -log(recent share of the design's cell)."""
+    cell: Literal["family", "blueprint"] = "family"
+    """What counts as one kind of design: a family, or a blueprint with all its parameters; for programs, the skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,10 @@ class AgentConfig:
     """Environments played an iteration."""
     pool_share: float = 0.25
     """Share of them drawn from the registry snapshot and from earlier iterations."""
+    pool: Literal["all", "starting"] = "all"
+    """What that share is drawn from: everything held, or the starting snapshot alone."""
+    repeats: bool = False
+    """Whether an environment that several designs of an iteration came to is played on as many times the seeds."""
     seeds: int = 4
     plays: int = 2
     """Plays of a seed, in each arm."""
@@ -226,6 +232,16 @@ class NoveltyConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalConfig:
+    """Demonstrations that every update imitates, beside what was sampled (docs/warmstart.md)."""
+
+    rows: str = ""
+    """JSONL as `spade-loop warmstart` writes it; empty rehearses nothing."""
+    share: float = 0.1
+    """Weight of the supervised loss, and their number for each row that the roles plan; none without `rows`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerConfig:
     """The update. Values are those of TRL's GRPOConfig where the names agree."""
 
@@ -278,6 +294,8 @@ class Config:
     name: str = "run"
     seed: int = 0
     iterations: int = 3
+    commit_every: int = 1
+    """Iterations after which the run is committed; a kill loses at most these."""
     registry: str = ""
     """Directory of a registry snapshot; empty means the bundled one."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
@@ -290,6 +308,7 @@ class Config:
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     novelty: NoveltyConfig = field(default_factory=NoveltyConfig)
+    rehearsal: RehearsalConfig = field(default_factory=RehearsalConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from spade_loop.config import Config
 from spade_loop.corpus import UNKNOWN_LICENSE
@@ -16,6 +17,8 @@ from synthgym.spec import Provenance, SynthEnvSpec
 from synthgym.validation import Finding, Report, validate
 
 MAX_TITLE = 120
+KEPT_REPORTS: Final = 512
+"""Sound sources that are remembered with what is known of them: of a small space each is validated once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class Admitter:
         self._pool = pool
         self._models = {POLICY: config.policy.model, INITIAL: config.policy.model}
         self._models |= {other.name: other.model or other.kind for other in config.designers}
+        self._sound: OrderedDict[str, tuple[Report, Description]] = OrderedDict()
 
     def judge(
         self, candidate: Candidate, draft: Draft | None, memory: NoveltyMemory, iteration: int
@@ -73,21 +77,25 @@ class Admitter:
         if draft is None:
             return Judged(candidate=candidate, draft=None)
         settings = self._config.validation
-        report = validate(draft.source, pool=self._pool, seeds=settings.seeds)
+        report, description = self._sound.get(draft.source, (None, None))
+        if report is None:
+            report = validate(draft.source, pool=self._pool, seeds=settings.seeds)
         refusals = tuple(f for f in report.refusals if str(f.reason) not in settings.allowed)
         if report.record is None or refusals:
             codes = sorted(str(finding.reason) for finding in refusals)
             detail = "; ".join(finding.detail for finding in refusals[:3])
             settled = candidate.settled(Outcome.REFUSED, *codes, detail=detail)
             return Judged(candidate=settled, draft=draft, report=report, findings=refusals)
-        description = describe(
-            draft.source,
-            report.first_observation,
-            docstring=report.docstring,
-            family=draft.family,
-            parameters=draft.vector,
-            behaviour=None if draft.family else behaviour_trace(report.record, self._pool),
-        )
+        if description is None:
+            description = describe(
+                draft.source,
+                report.first_observation,
+                docstring=report.docstring,
+                family=draft.family,
+                parameters=draft.vector,
+                behaviour=None if draft.family else behaviour_trace(report.record, self._pool),
+            )
+        self._remember(draft.source, report, description)
         decision = memory.check(description, iteration=iteration)
         if not decision.accepted and self._config.novelty.gate:
             settled = candidate.settled(
@@ -102,6 +110,13 @@ class Admitter:
             description=description,
             distance=1.0 - nearest,
         )
+
+    def _remember(self, source: str, report: Report, description: Description) -> None:
+        """Keep what is known of a sound source. A refusal is not kept: the machine may have had too little time."""
+        self._sound[source] = report, description
+        self._sound.move_to_end(source)
+        if len(self._sound) > KEPT_REPORTS:
+            self._sound.popitem(last=False)
 
     def admit(self, judged: Judged, memory: NoveltyMemory, iteration: int) -> Admission:
         """The environment of a sound draft; it enters the memory. Others keep their outcome."""

@@ -116,7 +116,7 @@ class EditDialect:
     name = "edit"
 
     def __init__(self) -> None:
-        self._example = _example("worked_example")
+        self._example = _example("worked_example_edit")
         self.prompt = load_prompt("designer_edit").covering(self._example)
         answer = next(m.content for m in self.prompt.messages if m.role == "assistant")
         edited = apply_edits(self._example, parse_edits(answer))
@@ -158,8 +158,10 @@ class BlueprintDialect:
 
     name = "blueprint"
 
-    def __init__(self, families: Sequence[Family]) -> None:
+    def __init__(self, families: Sequence[Family], *, cell: str = "family") -> None:
+        """`cell` says what is one kind of design: a `family`, or a `blueprint` with all its parameters."""
         self.prompt = load_prompt("designer_blueprint")
+        self._by_parameters = cell == "blueprint"
         self.shown: tuple[str, ...] = ()
         self._families = tuple(families)
 
@@ -183,7 +185,7 @@ class BlueprintDialect:
         return Draft(
             source=render(blueprint, families),
             stem="".join(word.capitalize() for word in blueprint.family.split("_")),
-            cell=blueprint.family,
+            cell=blueprint.to_json() if self._by_parameters else blueprint.family,
             family=blueprint.family,
             parameters=dict(blueprint.parameters),
             vector=parameter_vector(blueprint, families),
@@ -201,7 +203,7 @@ def make_dialect(config: DesignerConfig) -> Dialect:
         return ProgramDialect(config.task)
     if config.dialect == "edit":
         return EditDialect()
-    return BlueprintDialect(load_families(config.families or None))
+    return BlueprintDialect(load_families(config.families or None), cell=config.cell)
 
 
 def _example(name: str) -> str:

@@ -6,13 +6,15 @@ one top-level literal `PARAMS = {...}` of `env.py` is replaced, the rest of the 
 To add a family: a folder `<name>/` with `env.py` (a complete environment whose `PARAMS` default is legal) and
 `schema.json` (an object of enums, booleans and bounded integers, all required, `x-skill` one of the contract's skills:
 of `TOOL_SKILLS` when the class is a `ToolEnv`).
-The folder is then found by itself; `tests/spade_loop/test_families.py` says what else must hold.
+The folder is then found by itself; `tests/spade_loop/test_families.py` says what else must hold. A folder anywhere else
+is a family too: it is named by its path, with a slash in it.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,7 @@ _KEYS_OF_A_SCHEMA: Final = {
     "description",
 }
 _FAMILY: Final = "family"
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +80,17 @@ class Blueprint:
 
 
 def load_families(names: Sequence[str] | None = None) -> tuple[Family, ...]:
-    """The bundled families in the order of `names`, or all of them in alphabetical order.
+    """The families in the order of `names`, or all bundled ones in alphabetical order.
 
-    `ConfigError` for a name that does not exist or comes twice, and for a family whose files are malformed.
+    A name with a slash is the folder of a family of one's own, which is called after it. `ConfigError` for a name that
+    does not exist, that comes twice or that is a bundled family's, and for a family whose files are malformed.
     """
     known = sorted(path.parent.name for path in _ROOT.glob("*/schema.json"))
-    wanted = known if names is None else list(names)
-    for name in wanted:
-        if name not in known:
-            raise ConfigError(
-                f"unknown family {name!r}; the families are {', '.join(known)}{did_you_mean(name, known)}"
-            )
+    folders = [_folder(name, known) for name in (known if names is None else names)]
+    wanted = [folder.name for folder in folders]
     if len(set(wanted)) != len(wanted):
         raise ConfigError(f"each family may be named once, got {', '.join(wanted)}")
-    return tuple(_load(name) for name in wanted)
+    return tuple(_load(folder) for folder in folders)
 
 
 def designer_schema(families: Sequence[Family]) -> dict[str, Any]:
@@ -145,10 +145,39 @@ def random_blueprint(family: Family, rng: np.random.Generator) -> Blueprint:
     return Blueprint(family.name, drawn)
 
 
-def _load(name: str) -> Family:
-    folder = _ROOT / name
-    source = (folder / "env.py").read_text(encoding="utf-8")
-    schema = json.loads((folder / "schema.json").read_text(encoding="utf-8"))
+def _folder(name: str, known: Sequence[str]) -> Path:
+    """Where a family lies: beside this module, or in the folder that is named."""
+    if "/" not in name:
+        if name not in known:
+            raise ConfigError(
+                f"unknown family {name!r}; the families are {', '.join(known)}{did_you_mean(name, known)}; "
+                "or give the folder of one, with a slash in it"
+            )
+        return _ROOT / name
+    folder = Path(name).expanduser().resolve()
+    if folder.name in known and folder != _ROOT / folder.name:
+        raise ConfigError(
+            f"family {name}: {folder.name} is a bundled family; give the folder another name"
+        )
+    if not _NAME.fullmatch(folder.name):
+        raise ConfigError(
+            f"family {name}: a family is called after its folder, in lower case with _ between words, got "
+            f"{folder.name!r}"
+        )
+    return folder
+
+
+def _load(folder: Path) -> Family:
+    name = folder.name
+    try:
+        source = (folder / "env.py").read_text(encoding="utf-8")
+        schema = json.loads((folder / "schema.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"family {folder} cannot be read ({error}): expected a folder that holds env.py and schema.json"
+        ) from error
+    if not isinstance(schema, dict):
+        raise ConfigError(f"{name}/schema.json: expected an object, got {type(schema).__name__}")
     _check_schema(name, schema)
     family = Family(name, source, MappingProxyType(schema), schema["x-skill"])
     try:
@@ -247,9 +276,13 @@ def _index(values: Sequence[Any], value: object) -> int:
 
 def _params_literal(name: str, source: str) -> ast.Dict:
     """The dictionary of the only top-level `PARAMS = {...}`."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}/env.py is no Python: {error}") from error
     found = [
         node.value
-        for node in ast.parse(source).body
+        for node in body
         if isinstance(node, ast.Assign)
         and any(isinstance(target, ast.Name) and target.id == "PARAMS" for target in node.targets)
     ]

@@ -13,6 +13,7 @@ from spade_loop.batch import BatchShape
 from spade_loop.config import Config
 from spade_loop.corpus import Corpus
 from spade_loop.curriculum import RlvePackage
+from spade_loop.demonstrations import TRAIN, read_demonstrations
 from spade_loop.design.dialects import make_dialect
 from spade_loop.errors import ConfigError, SpadeLoopError
 from spade_loop.planning.memory import Sharding, runs_on_gpu, vanishing
@@ -40,6 +41,7 @@ def needs_of(config: Config, *, processes: int, sharding: Sharding) -> list[Need
     return [
         _asked("dialect", lambda: _dialect(config)),
         _asked("corpus", lambda: _corpus(config)),
+        *([_asked("rehearsal", lambda: _rehearsal(config))] if config.rehearsal.rows else []),
         _asked("gpu", lambda: _gpu(config)),
         _asked("model", lambda: _model(config)),
         _asked("registry", lambda: _registry(config)),
@@ -69,6 +71,11 @@ def _corpus(config: Config) -> str:
     documents = Corpus.load(Path(config.corpus.path) if config.corpus.path else None)
     used = "" if config.corpus.use else ", not used"
     return f"{len(documents)} documents of {config.corpus.path or 'the bundled corpus'}{used}"
+
+
+def _rehearsal(config: Config) -> str:
+    rows = read_demonstrations(Path(config.rehearsal.rows)).rows
+    return f"{sum(row.split == TRAIN for row in rows)} demonstrations of {config.rehearsal.rows}"
 
 
 def _gpu(config: Config) -> str:
@@ -138,7 +145,7 @@ def _keys(config: Config) -> Iterator[Need]:
 
 def _rows(config: Config, processes: int) -> Need:
     shape = BatchShape.of(config)
-    planned, shared = shape.designer + shape.agent, shape.shared(processes)
+    planned, shared = shape.planned, shape.shared(processes)
     step = shape.rows_per_step * processes
     each = f"{shared} on one process"
     if processes > 1:

@@ -44,7 +44,12 @@ class Plan:
                 "designs_by_designer": proposals(self.config),
                 "episodes_plain": episodes,
                 "episodes_hinted": episodes,
-                "rows": {"designer": rows.designer, "agent": rows.agent, "total": rows.total},
+                "rows": {
+                    "designer": rows.designer,
+                    "agent": rows.agent,
+                    "rehearsal": rows.rehearsal,
+                    "total": rows.total,
+                },
             },
             "run": self.budget.to_json(),
             "processes": self.processes,

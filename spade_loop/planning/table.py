@@ -86,10 +86,11 @@ def _step(step: Step) -> list[Line]:
 def _update(plan: Plan) -> Iterator[Line]:
     config = plan.config
     agent, rows = config.agent, BatchShape.of(config)
+    rehearsed = f" + {rows.rehearsal} rehearsed" if rows.rehearsal else ""
     yield (
         "rows",
         f"{rows.designer} designer + {rows.agent} agent "
-        f"({agent.environments} environments x {agent.seeds} seeds x {agent.plays} plays), padded to "
+        f"({agent.environments} environments x {agent.seeds} seeds x {agent.plays} plays){rehearsed}, padded to "
         f"{rows.shared(plan.processes)}",
     )
     if seeds_at_most(config) > agent.seeds:

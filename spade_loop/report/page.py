@@ -78,7 +78,7 @@ def render(run: Run) -> str:
     """The page as HTML text."""
     drawn = charts(run)
     return (
-        _environment()
+        templates()
         .get_template("report.html")
         .render(
             run=run,
@@ -96,7 +96,8 @@ def render(run: Run) -> str:
     )
 
 
-def _environment() -> Environment:
+def templates() -> Environment:
+    """Where pages come from: every value is made visible and escaped, and none may be missing."""
     environment = Environment(
         loader=PackageLoader("spade_loop.report"),
         autoescape=True,

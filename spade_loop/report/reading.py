@@ -61,6 +61,14 @@ class UpdateNumbers(msgspec.Struct, frozen=True, kw_only=True):
     logprob_gap: float | None = None
 
 
+class RehearsalNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """The demonstrations of an update."""
+
+    rows: int = 0
+    trained_tokens: int = 0
+    loss: float | None = None
+
+
 class MetricsRow(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `metrics.jsonl`."""
 
@@ -75,6 +83,7 @@ class MetricsRow(msgspec.Struct, frozen=True, kw_only=True):
     parse_failures: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     regret: MeanRegret = MeanRegret()
     roles: dict[str, RoleNumbers] = msgspec.field(default_factory=dict)
+    rehearsal: RehearsalNumbers = RehearsalNumbers()
     update: UpdateNumbers = UpdateNumbers()
 
     @property

@@ -52,6 +52,11 @@ def print_summary(run_directory: Path, console: Console) -> None:
     if run.done > MAX_ROWS:
         console.print(Text(f"({run.done - MAX_ROWS} earlier iterations: see report.html)"))
     console.print(Text(designs_sentence(outcomes(run.metrics))), soft_wrap=True)
+    rehearsed = [row.rehearsal for row in run.metrics if row.rehearsal.rows]
+    if rehearsed:
+        rows, tokens = (sum(r.rows for r in rehearsed), sum(r.trained_tokens for r in rehearsed))
+        told = f"{rows:,} demonstrations rehearsed, {tokens:,} tokens that nobody sampled"
+        console.print(Text(told), soft_wrap=True)
 
 
 def cells(row: MetricsRow) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from synthgym.errors import SnapshotError
 from synthgym.ids import NAMESPACE, is_name
 from synthgym.registry import Entry, Snapshot, bundled_root
 from synthgym.registry.files import is_there
@@ -27,13 +26,10 @@ def open_place(place: str) -> Snapshot:
 
 def check_own(place: Path) -> None:
     """Raise `SnapshotError` for a snapshot of the cache: its folder stands for one content for ever."""
-    from synthgym.publishing.cache import cache_root
+    # As above: imported when it is needed.
+    from synthgym.publishing import check_own as check
 
-    if place.resolve().is_relative_to(cache_root().resolve()):
-        raise SnapshotError(
-            f"{place} is in the cache, which is not written to: write a copy of your own, for example by "
-            "`synthgym snapshot filter`, and name that"
-        )
+    check(place)
 
 
 def find_entry(snapshot: Snapshot, wanted: str) -> Entry:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import typer
 
 from synthgym.cli.entries import open_place
+from synthgym.cli.zones import zone_test
 from synthgym.contract import SKILLS, TOOL_SKILLS
 from synthgym.errors import ConfigError
 from synthgym.ids import did_you_mean
@@ -43,6 +44,8 @@ class Wanted:
     where: tuple[str, ...]
     ids: Path | None
     drop: bool
+    zones: tuple[str, ...] = ()
+    model: str = ""
 
 
 def run(
@@ -73,6 +76,7 @@ def _test(snapshot: Snapshot, wanted: Wanted) -> Callable[[Packed], bool]:
     bounds = [_bound(text) for text in wanted.where]
     digests = None if wanted.ids is None else _digests(snapshot, wanted.ids)
     _check_known(snapshot, wanted)
+    in_zone = zone_test(snapshot, wanted.zones, wanted.model)
 
     def fits(item: Packed) -> bool:
         entry = item.entry
@@ -81,6 +85,7 @@ def _test(snapshot: Snapshot, wanted: Wanted) -> Callable[[Packed], bool]:
             and (not wanted.licenses or entry.license in wanted.licenses)
             and all(word in f"{entry.name} {entry.title}".casefold() for word in words)
             and (digests is None or entry.digest in digests)
+            and in_zone(item)
             and all(_holds(item, *bound) for bound in bounds)
         )
 

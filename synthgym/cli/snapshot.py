@@ -122,6 +122,13 @@ def filter_command(  # noqa: PLR0913 (one parameter an option)
         list[str] | None,
         typer.Option(help="A bound on a metric, as agents.random.solve_rate<0.1; all must hold."),
     ] = None,
+    zone: Annotated[
+        list[str] | None,
+        typer.Option(help="One of these zones, as spade-loop gap --write noted them."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="The model whose zones are meant, where several were measured.")
+    ] = "",
     ids: Annotated[Path | None, typer.Option(help="A file of ids or digests, one a line.")] = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Keep those that do not fit instead.")
@@ -133,7 +140,16 @@ def filter_command(  # noqa: PLR0913 (one parameter an option)
     """Write the environments that fit as a snapshot of their own."""
     from synthgym.cli.filter_command import Wanted, run
 
-    wanted = Wanted(tuple(skill or ()), tuple(license or ()), search, tuple(where or ()), ids, drop)
+    wanted = Wanted(
+        skills=tuple(skill or ()),
+        licenses=tuple(license or ()),
+        search=search,
+        where=tuple(where or ()),
+        ids=ids,
+        drop=drop,
+        zones=tuple(zone or ()),
+        model=model,
+    )
     run(place, out, wanted, name, release, layout)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from synthgym.envs.episode import Episode, Info, Transition, advance, begin, cut
 from synthgym.envs.rendering import render_reset, render_transcript, render_turn
 from synthgym.errors import ConfigError, EnvFaultError, ResetNeeded
 from synthgym.sandbox import Pool, Session, default_pool
-from synthgym.sandbox.results import EnvFault, ResetResult
+from synthgym.sandbox.results import EnvFault, ResetResult, StepResult
 from synthgym.spaces import TextSpace
 from synthgym.spec import SynthEnvSpec
 
@@ -94,6 +94,25 @@ class SynthEnv(gymnasium.Env[str, str]):
             raise self._fault_error(hint, episode.seed)
         return hint
 
+    @staticmethod
+    def hints_all(envs: Sequence[SynthEnv], level: int) -> list[str | EnvFaultError]:
+        """`env.hint_at(level)` of each, in one message for each source; the error in place of what would raise one."""
+        own: dict[str, list[SynthEnv]] = {}
+        for env in envs:
+            own.setdefault(env._digest, []).append(env)
+        for same in own.values():
+            if level != DEFAULT_HINT_LEVEL or same[0]._card.hint is None:
+                # What they answer is remembered, and asked for again below.
+                seeds = {env._current("hint").seed for env in same}
+                same[0]._open_session().hints([(seed, level) for seed in sorted(seeds)])
+        found: list[str | EnvFaultError] = []
+        for env in envs:
+            try:
+                found.append(env.hint_at(level))
+            except EnvFaultError as error:
+                found.append(error)
+        return found
+
     def solution(self) -> tuple[str, ...]:
         """Actions that win from the state just after the last `reset`; `EnvFaultError` without."""
         episode = self._current("solution")
@@ -135,18 +154,40 @@ class SynthEnv(gymnasium.Env[str, str]):
 
         `ResetNeeded` once the episode is done.
         """
-        if not isinstance(action, str):
-            raise ConfigError(
-                f"an action is a str (the bare command), got {type(action).__name__}: {action!r}"
-            )
-        episode = self._current("step")
-        if episode.done:
-            raise ResetNeeded(f"{self._card.env_id}: the episode is over; call reset() first")
-        action = cut_action(action)
-        self._episode, transition = advance(episode, self._open_session().step(action))
-        self._turns.append((action, transition))
-        self._show(render_turn(action, transition))
-        return transition
+        action = self._expect_step(action)
+        return self._advance(action, self._open_session().step(action))
+
+    @staticmethod
+    def reset_all(
+        envs: Sequence[SynthEnv], seeds: Sequence[int]
+    ) -> list[tuple[str, Info] | EnvFaultError]:
+        """`env.reset(seed=seed)` of each, in one round of their pool; the error in place of what would raise one.
+
+        `ConfigError` when an environment is there twice.
+        """
+        for env, seed in zip(envs, seeds, strict=True):
+            gymnasium.Env.reset(env, seed=seed)
+            env._episode = None
+        found: list[tuple[str, Info] | EnvFaultError] = [("", {})] * len(envs)
+        for pool, rows in _by_pool(envs).items():
+            calls = [(envs[i]._open_session(), seeds[i]) for i in rows]
+            for i, result in zip(rows, pool.reset_many(calls), strict=True):
+                try:
+                    found[i] = envs[i]._started(seeds[i], result)
+                except EnvFaultError as error:
+                    found[i] = error
+        return found
+
+    @staticmethod
+    def step_all(envs: Sequence[SynthEnv], actions: Sequence[str]) -> list[Transition]:
+        """`env.step(action)` of each, in one round of their pool. Errors as in `step`, before anything is played."""
+        cut = [env._expect_step(action) for env, action in zip(envs, actions, strict=True)]
+        found: dict[int, Transition] = {}
+        for pool, rows in _by_pool(envs).items():
+            results = pool.step_many([(envs[i]._open_session(), cut[i]) for i in rows])
+            for i, result in zip(rows, results, strict=True):
+                found[i] = envs[i]._advance(cut[i], result)
+        return [found[i] for i in range(len(envs))]
 
     def render(self) -> str | None:
         """The transcript of the episode so far in mode `ansi`; `human` prints as it goes."""
@@ -192,7 +233,9 @@ class SynthEnv(gymnasium.Env[str, str]):
 
     def _start(self, seed: int) -> tuple[str, Info]:
         self._episode = None
-        result = self._open_session().reset(seed)
+        return self._started(seed, self._open_session().reset(seed))
+
+    def _started(self, seed: int, result: ResetResult | EnvFault) -> tuple[str, Info]:
         if isinstance(result, EnvFault):
             self.close()
             result = self._open_session().reset(seed)
@@ -208,6 +251,22 @@ class SynthEnv(gymnasium.Env[str, str]):
         self._turns = []
         self._show(render_reset(seed, result.observation))
         return result.observation, info
+
+    def _expect_step(self, action: str) -> str:
+        """The action as it will be played."""
+        if not isinstance(action, str):
+            raise ConfigError(
+                f"an action is a str (the bare command), got {type(action).__name__}: {action!r}"
+            )
+        if self._current("step").done:
+            raise ResetNeeded(f"{self._card.env_id}: the episode is over; call reset() first")
+        return cut_action(action)
+
+    def _advance(self, action: str, result: StepResult | EnvFault) -> Transition:
+        self._episode, transition = advance(self._current("step"), result)
+        self._turns.append((action, transition))
+        self._show(render_turn(action, transition))
+        return transition
 
     def _open_session(self) -> Session:
         if self._session is None:
@@ -232,6 +291,14 @@ class SynthEnv(gymnasium.Env[str, str]):
         if self.render_mode == "human":
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
+
+
+def _by_pool(envs: Sequence[SynthEnv]) -> dict[Pool, list[int]]:
+    """Which of them each pool plays; each has a session afterwards."""
+    found: dict[Pool, list[int]] = {}
+    for i, env in enumerate(envs):
+        found.setdefault(env._open_session().pool, []).append(i)
+    return found
 
 
 def check_playable(spec: SynthEnvSpec) -> None:

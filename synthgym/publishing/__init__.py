@@ -1,6 +1,6 @@
 """Publishing: snapshots on their way to a registry and back, signed, pinned and checked on arrival."""
 
-from synthgym.publishing.cache import Cache
+from synthgym.publishing.cache import Cache, check_own
 from synthgym.publishing.fetching import Wanted
 from synthgym.publishing.hub import OnHub, publish_to_hub
 from synthgym.publishing.index import Index, Release, Yank
@@ -26,6 +26,7 @@ __all__ = [
     "Settings",
     "Wanted",
     "Yank",
+    "check_own",
     "find_lock",
     "locate",
     "make_settings",

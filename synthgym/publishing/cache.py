@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from synthgym.atomic import sync_folder, write_file
+from synthgym.errors import SnapshotError
 from synthgym.ids import check_digest
 from synthgym.publishing.staging import STALE_SECONDS, Staging, checked, make_folder
 from synthgym.registry.layout import MANIFEST, SIGNATURES
@@ -37,6 +38,15 @@ def cache_root(environment: Mapping[str, str] | None = None) -> Path:
     if own:
         return Path(own).expanduser()
     return Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "synthgym"
+
+
+def check_own(place: Path) -> None:
+    """Raise `SnapshotError` for a snapshot of the cache: its folder stands for one content for ever."""
+    if place.resolve().is_relative_to(cache_root().resolve()):
+        raise SnapshotError(
+            f"{place} is in the cache, which is not written to: write a copy of your own, for example by "
+            "`synthgym snapshot filter`, and name that"
+        )
 
 
 class Cache:

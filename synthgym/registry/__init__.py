@@ -1,6 +1,6 @@
 """Registry: snapshots of environments, written atomically and read with every byte checked."""
 
-from synthgym.registry.annotate import write_metrics, write_vectors
+from synthgym.registry.annotate import check_writable, write_metrics, write_vectors
 from synthgym.registry.build import build_bundled
 from synthgym.registry.core import Core, Parent, check_name
 from synthgym.registry.layout import FileRef, bundled_root
@@ -18,6 +18,7 @@ __all__ = [
     "build_bundled",
     "bundled_root",
     "check_name",
+    "check_writable",
     "write_metrics",
     "write_snapshot",
     "write_vectors",

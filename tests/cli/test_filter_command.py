@@ -139,3 +139,72 @@ def test_search_for_nothing_that_is_there_exits_with_1(run: Run, measured: Path)
     ran = run("search", "--skill", "spatial-resoning", "--snapshot", measured, "--json")
     assert (ran.code, ran.out) == (2, "")
     assert "did you mean 'spatial-reasoning'?" in ran.err
+
+
+# --- zones that spade-loop gap noted ---
+
+
+def with_zones(place: Path, *noted: dict[str, str]) -> Path:
+    """Games with the zones of models."""
+    specs = [
+        game(
+            f"Game{n}",
+            steps=n,
+            metrics={"gap": {model: {"zone": zone} for model, zone in zones.items()}}
+            if zones
+            else {},
+        )
+        for n, zones in enumerate(noted)
+    ]
+    return write(place, specs).path
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (("--zone", "frontier", "--model", "org/a"), "0"),
+        (("--zone", "frontier", "--model", "b"), "1"),
+        (("--zone", "frontier", "--zone", "mastered", "--model", "b"), "01"),
+        (("--zone", "frontier", "--model", "b", "--drop"), "023"),
+    ],
+)
+def test_zones_of_a_model(here: Path, run: Run, options: tuple[str, ...], kept: str) -> None:
+    place = with_zones(
+        here / "games",
+        {"org/a": "frontier", "b": "mastered"},
+        {"org/a": "mastered", "b": "frontier"},
+        {},
+        {"b": "unmeasured"},
+    )
+    assert run("snapshot", "filter", place, here / "out", *options).code == 0
+    assert ids(str(here / "out")) == [f"Game{n}-v0" for n in kept]
+
+
+def test_the_one_model_that_was_measured_needs_no_name(here: Path, run: Run) -> None:
+    place = with_zones(here / "games", {"a": "frontier"}, {})
+    assert run("snapshot", "filter", place, here / "out", "--zone", "frontier").code == 0
+    assert ids(str(here / "out")) == ["Game0-v0"]
+
+
+@pytest.mark.parametrize(
+    ("noted", "options", "told"),
+    [
+        (
+            ({}, {}),
+            ("--zone", "frontier"),
+            "no zones are noted in games 1.0.0: measure a model with",
+        ),
+        (({"a": "frontier"},), ("--zone", "frontir"), "did you mean 'frontier'"),
+        (({"a": "frontier"},), ("--zone", "mastered"), "there are frontier"),
+        (({"a": "frontier"},), ("--zone", "frontier", "--model", "A1"), "there are a"),
+        (({"a": "frontier", "b": "mastered"},), ("--zone", "frontier"), "one of a, b"),
+        (({"a": "frontier"},), ("--model", "a"), "give --zone, too"),
+    ],
+)
+def test_zones_that_cannot_be_meant(
+    here: Path, run: Run, noted: tuple[dict[str, str], ...], options: tuple[str, ...], told: str
+) -> None:
+    place = with_zones(here / "games", *noted)
+    done = run("snapshot", "filter", place, here / "out", *options)
+    assert (done.code, told in done.err) == (2, True), done.err
+    assert not (here / "out").exists()

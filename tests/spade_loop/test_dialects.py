@@ -126,7 +126,7 @@ def test_the_example_turn_of_the_edit_prompt_leads_to_an_environment_that_is_new
     _, question, answer, *_ = EditDialect().messages(assignment())
     assert (question.role, answer.role) == ("user", "assistant")
     parent = last_code_block(question.content)
-    assert parent.strip() == example("worked_example")
+    assert parent.strip() == example("worked_example_edit")
     memory = NoveltyMemory(HashEmbedder())
     for source in (parent, apply_edits(parent, parse_edits(answer.content))):
         report = validate(source, seeds=20)

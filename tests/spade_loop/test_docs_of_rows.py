@@ -15,6 +15,7 @@ from spade_loop.design.admission import Admission
 from spade_loop.hints import WrittenHint
 from spade_loop.measurement import Measured
 from spade_loop.payment import Paid, Payment
+from spade_loop.rehearsal import NOTHING_REHEARSED
 from spade_loop.rewards import DESIGNER_REWARDS, Regret
 from spade_loop.rows import design_rows, episode_rows, hint_rows, metrics_row, payment_rows
 from spade_loop.schedule import Attempt
@@ -108,8 +109,7 @@ def test_every_field_of_a_metrics_row_is_explained() -> None:
         [Admission(attempt(), None)],
         [measured()],
         dict.fromkeys(Role, summary),
-        payment=payment,
-        update=Step(),
+        {"payment": payment, "rehearsal": NOTHING_REHEARSED, "update": Step()},
     )
     keys = [re.sub(r"^roles\.\w+\.", "roles.<role>.", key) for key, _ in flat(row)]
     fields = {re.sub(r"^designers\.\w+\.", "designers.<name>.", key) for key in keys}

@@ -91,9 +91,9 @@ def rows_of(
     return list(Payment(paid=tuple(paid), trackers={}).samples)
 
 
-def regrets(**values: float) -> dict[str, tuple[Visit, ...]]:
+def regrets(iteration: int = 0, **values: float) -> dict[str, tuple[Visit, ...]]:
     """A window for each digest, whose regret is the value."""
-    return {d: (visit([0.0, 0.0], [v, v]),) for d, v in values.items()}
+    return {d: (visit([0.0, 0.0], [v, v], iteration=iteration),) for d, v in values.items()}
 
 
 def test_designers_are_compared_with_all_attempts_of_their_skill_untrained_ones_too() -> None:
@@ -175,10 +175,23 @@ def test_learning_potential_is_told_against_earlier_steps(chat: ChatFormat, toke
     sampler = ScriptedSampler(chat, lambda *_: "", tokenizer.eos_token_id)
     made = config("reward.designer=learning_potential", "reward.valid_weight=0.0")
     windows = {"a": (visit([1.0, 1.0], [1.0, 1.0]),), "b": (visit([0.5, 0.5], [1.0, 1.0]),)}
-    due = [Waiting(iteration=3, attempts=(attempt("a"), attempt("b")))]
-    paid = pay(due, windows, {"s": Tracker(0.5, 0.5)}, made, sampler, 3)
+    due = [Waiting(iteration=0, attempts=(attempt("a"), attempt("b")))]
+    paid = pay(due, windows, {"s": Tracker(0.5, 0.5)}, made, sampler, 0)
     assert [s.reward for s in paid.samples] == pytest.approx([0.5, 0.0])
     assert paid.trackers["s"].fast == pytest.approx(0.02 * 0.5 + 0.98 * 0.75)
+
+
+def test_what_was_measured_before_a_design_does_not_pay_for_it(
+    chat: ChatFormat, tokenizer: Any
+) -> None:
+    sampler = ScriptedSampler(chat, lambda *_: "", tokenizer.eos_token_id)
+    earlier = visit([0.0, 0.0], [1.0, 1.0], iteration=2)
+    now = visit([0.5, 0.5], [0.75, 0.75], iteration=3)
+    due = [Waiting(iteration=3, attempts=(attempt("a"), attempt("b")))]
+    windows = {"a": (earlier, now), "b": (earlier,)}
+    paid = pay(due, windows, {}, config("reward.valid_weight=0.0"), sampler, 3).paid
+    assert paid[0].reward == pytest.approx(0.25)
+    assert math.isnan(paid[1].reward)
 
 
 class Moved(ScriptedSampler):
@@ -220,7 +233,7 @@ def test_a_delayed_design_is_weighed_by_how_far_the_policy_has_moved(
         for d in "ab"
     )
     sampler = Moved(chat, tokenizer.eos_token_id, now)
-    windows = regrets(a=0.2, b=0.6)
+    windows = regrets(a=0.2, b=0.6, iteration=3)
     made = config("schedule.designer_delay=2")
     paid = pay([Waiting(iteration=1, attempts=attempts)], windows, {}, made, sampler, 3)
     assert (paid.delayed, paid.dropped) == (2, 0)
@@ -237,7 +250,8 @@ def test_a_delayed_design_that_one_token_decides_is_dropped(
     attempts = tuple(replace(attempt(d), completion=said) for d in "ab")
     sampler = Moved(chat, tokenizer.eos_token_id, [0.0, -99.0, -99.0, -99.0, -99.0])
     waiting = [Waiting(iteration=1, attempts=attempts)]
-    paid = pay(waiting, regrets(a=0.2, b=0.6), {}, config("schedule.designer_delay=2"), sampler, 3)
+    windows = regrets(a=0.2, b=0.6, iteration=1)
+    paid = pay(waiting, windows, {}, config("schedule.designer_delay=2"), sampler, 3)
     assert (paid.samples, paid.delayed, paid.dropped) == ((), 2, 2)
     assert paid.effective == pytest.approx(0.2)
 

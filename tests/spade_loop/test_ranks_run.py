@@ -17,6 +17,7 @@ from whole_runs import SETTINGS
 from spade_loop.config import Config, load_config
 from spade_loop.errors import WorldError
 from spade_loop.progress import Silent
+from spade_loop.world import leave
 from synthgym.registry import Snapshot
 
 pytestmark = pytest.mark.slow
@@ -118,3 +119,4 @@ if __name__ == "__main__":
     _in_a_process(
         load_config("tiny", [*SETTINGS, f"policy.model={sys.argv[1]}"]), Path(sys.argv[2])
     )
+    leave(0)

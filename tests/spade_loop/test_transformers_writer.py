@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spade_loop.backends.transformers_writer import TransformersWriter
 from spade_loop.completers import Reply, Writer
-from spade_loop.errors import ModelError
+from spade_loop.errors import ContextError, ModelError
 from spade_loop.types import Message
 
 SCHEMA = {
@@ -83,7 +84,7 @@ def test_no_chat_is_no_reply(writer: TransformersWriter) -> None:
 
 
 def test_what_does_not_fit_into_the_context_is_named(writer: TransformersWriter) -> None:
-    with pytest.raises(ModelError, match=r"'frozen' has a context of 2048 tokens.*max_tokens"):
+    with pytest.raises(ContextError, match=r"'frozen' has a context of 2048 tokens.*max_tokens"):
         write(writer, CHATS[:1], [1], tokens=2048)
 
 
@@ -95,3 +96,30 @@ def test_seeds_that_are_missing_are_told(writer: TransformersWriter) -> None:
 def test_a_model_that_is_not_there_is_told() -> None:
     with pytest.raises(ModelError, match="there is no directory"):
         TransformersWriter("/nope")
+
+
+@pytest.mark.parametrize("cut", [{"top_k": 1}, {"top_p": 1e-6}, {"top_k": 5, "top_p": 1e-6}])
+def test_leaving_out_all_but_the_likeliest_is_greedy(
+    writer: TransformersWriter, cut: dict[str, Any]
+) -> None:
+    greedy = writer.write(CHATS, max_tokens=8, temperature=0.0, seeds=[1, 2, 3, 4])
+    assert writer.write(CHATS, max_tokens=8, temperature=2.0, seeds=[5, 6, 7, 8], **cut) == greedy
+    assert writer.write(CHATS, max_tokens=8, temperature=2.0, seeds=[5, 6, 7, 8]) != greedy
+
+
+def test_unlikely_tokens_are_left_out(writer: TransformersWriter) -> None:
+    drawn = {
+        writer.write(CHATS[:1], max_tokens=1, temperature=5.0, seeds=[seed], top_k=3)[0].text
+        for seed in range(40)
+    }
+    assert 1 < len(drawn) <= 3
+    free = {
+        writer.write(CHATS[:1], max_tokens=1, temperature=5.0, seeds=[seed])[0].text
+        for seed in range(40)
+    }
+    assert len(free) > 3
+
+
+def test_tokens_of_the_chat_are_counted(writer: TransformersWriter) -> None:
+    (reply,) = write(writer, CHATS[:1], [1])
+    assert reply.prompt_tokens == len(writer._sampler.chat.prompt(CHATS[0]))

@@ -298,7 +298,8 @@ def test_a_frozen_designer_answers_each_chat_with_its_own_seed(
     assert tokenizer.eos_token_id == 1
     chats = [[Message("user", "Design a lock.")], [Message("user", "<|im_end|> Design.")]]
     replies = ours.write(chats, max_tokens=8, temperature=0.6, seeds=[3, 4])
-    assert replies == [Reply(tokenizer.decode([70, 71]), 3, True)] * 2
+    said = tokenizer.decode([70, 71])
+    assert replies == [Reply(said, 3, True, len(chat.prompt(c))) for c in chats]
     ((prompts, params),) = engine.calls
     assert [tuple(p["prompt_token_ids"]) for p in prompts] == [chat.prompt(c) for c in chats]
     assert [(p.seed, p.max_tokens, p.temperature) for p in params] == [(3, 8, 0.6), (4, 8, 0.6)]

@@ -1,0 +1,1 @@
+"""Commands of `spade-loop`, one module each; `cli` puts them together."""

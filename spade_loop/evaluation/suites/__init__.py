@@ -1,0 +1,1 @@
+"""The suites of this package, one module each; `plugins.BUILT_IN` names them."""
