@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from jinja2 import TemplateError
@@ -27,6 +28,9 @@ from spade_loop.types import Message
 
 _MARK = "SYNTHGYMCONTENT{}PLACEHOLDER"
 _MARKS = re.compile(r"SYNTHGYMCONTENT(\d+)PLACEHOLDER")
+_KNOWN_TEXTS = 4096
+_SHORT_CHARS = 2000
+"""Rendered texts up to this length are remembered with their ids, as many as there is room for."""
 _UNKNOWN = "\U0010fffd"
 """A character that no vocabulary holds."""
 _TAG = re.compile(r"</?(?:think|thinking|thought|reasoning)>")
@@ -94,6 +98,7 @@ class ChatFormat:
         self._hidden = _hidden_ids(tokenizer) | self.stop_ids
         thought = _THOUGHT_OPENED.search(self._opening)
         self._thought = "" if thought is None else thought.group()
+        self._known = lru_cache(_KNOWN_TEXTS)(self._encoded_pieces)
 
     def prompt(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Ids of a chat, up to the point at which the assistant begins to speak.
@@ -158,6 +163,12 @@ class ChatFormat:
         """
         pieces = _MARKS.split(rendered)
         pieces[1::2] = [contents[int(number)] for number in pieces[1::2]]
+        short = sum(map(len, pieces)) <= _SHORT_CHARS
+        # Both arms, and all plays of a seed, begin alike; small environments say the same things over and over.
+        return self._known(*pieces) if short else self._encoded_pieces(*pieces)
+
+    def _encoded_pieces(self, *pieces: str) -> tuple[int, ...]:
+        """Ids of pieces of the template and contents in turn."""
         literals = [self._literal(piece) for piece in pieces[::2]]
         whole = tuple(self._tokenizer.encode("".join(pieces), add_special_tokens=False))
         if self._controls(whole) == [i for ids in literals for i in self._controls(ids)]:

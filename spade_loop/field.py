@@ -20,6 +20,7 @@ from spade_loop.curriculum import (
     SlidingWindow,
     Uniform,
     WithoutReplacement,
+    plugin,
     rungs,
 )
 from spade_loop.episodes import Play, Player
@@ -54,7 +55,10 @@ def make_curriculum(config: Config, library: Library) -> Curriculum:
             tau_num=settings.attempts,
             hardest=settings.hardest,
         )
-    return LearningProgress() if settings.choice == "learning-progress" else Uniform()
+    if settings.choice == "learning-progress":
+        return LearningProgress()
+    other = None if settings.choice == Uniform.kind else plugin(settings.choice)
+    return Uniform() if other is None else other.begin(library.specs.values(), config.seed)
 
 
 def choose(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
 from spade_loop.errors import ConfigError
@@ -22,6 +23,16 @@ ALLOWABLE: Final = (
 """Reasons that speak of how much an environment teaches, and not of whether it is sound."""
 _BY_REGRET: Final = ("gated_regret", "regret", "blend")
 """Designer rewards that need a hinted arm."""
+CHOICES: Final = (
+    "uniform",
+    "without-replacement",
+    "replay",
+    "sliding-window",
+    "learning-progress",
+)
+"""Curricula of this package."""
+CURRICULA_GROUP: Final = "spade_loop.curricula"
+"""Entry points of other packages' curricula: name -> a class that is a `spade_loop.curriculum.CurriculumPlugin`."""
 MIN_GROUP: Final = 4
 """Designs of a skill an iteration, below which there is too little to compare."""
 LORA_DELAY_RATE: Final = 1e-5
@@ -37,6 +48,7 @@ def check(config: Config) -> None:
     _check_skills(config)
     _check_designers(config)
     _check_schedule(config)
+    _check_choice(config.curriculum.choice)
     for reason in config.validation.allowed:
         if reason not in ALLOWABLE:
             raise ConfigError(
@@ -46,6 +58,16 @@ def check(config: Config) -> None:
     if config.reward.designer not in DESIGNER_REWARDS:
         known = ", ".join(DESIGNER_REWARDS)
         raise ConfigError(f"reward.designer must be one of {known}, got {config.reward.designer!r}")
+
+
+def _check_choice(choice: str) -> None:
+    """Refuse a curriculum that nobody offers."""
+    offered = sorted(point.name for point in entry_points(group=CURRICULA_GROUP))
+    known = (*CHOICES, *(name for name in offered if name not in CHOICES))
+    if choice not in known:
+        raise ConfigError(
+            f"curriculum.choice must be one of {', '.join(known)}, got {choice!r}{did_you_mean(choice, known)}"
+        )
 
 
 def _at_least(minimum: float, **values: float) -> None:

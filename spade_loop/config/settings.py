@@ -174,9 +174,8 @@ class AgentConfig:
 class CurriculumConfig:
     """How environments are chosen from the pool (docs/baselines.md)."""
 
-    choice: Literal[
-        "uniform", "without-replacement", "replay", "sliding-window", "learning-progress"
-    ] = "uniform"
+    choice: str = "uniform"
+    """One of `checking.CHOICES`, or what another package offers under `checking.CURRICULA_GROUP`."""
     score: Literal["regret", "l1_advantage", "positive_advantage"] = "regret"
     """What `replay` ranks by."""
     temperature: float = 0.1

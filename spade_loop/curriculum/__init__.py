@@ -7,6 +7,7 @@ from typing import Final
 
 from spade_loop.curriculum.choice import Curriculum, Held
 from spade_loop.curriculum.mutation import blueprint_of, mutate, pick_parents, random_blueprint
+from spade_loop.curriculum.plugins import CurriculumPlugin, plugin
 from spade_loop.curriculum.replay import Replay
 from spade_loop.curriculum.rlve import RlvePackage, rungs
 from spade_loop.curriculum.scores import SCORES
@@ -20,6 +21,7 @@ __all__ = [
     "CURRICULA",
     "SCORES",
     "Curriculum",
+    "CurriculumPlugin",
     "Held",
     "LearningProgress",
     "Replay",
@@ -32,6 +34,7 @@ __all__ = [
     "curriculum_from_json",
     "mutate",
     "pick_parents",
+    "plugin",
     "random_blueprint",
     "rungs",
 ]
@@ -45,8 +48,11 @@ CURRICULA: Final[Mapping[str, type[Curriculum]]] = {
 def curriculum_from_json(data: JsonRow) -> Curriculum:
     """The curriculum that wrote `data`; `RunStateError` names a kind that does not exist, or what is wrong."""
     kind = data.get("kind") if isinstance(data, Mapping) else data
-    if not isinstance(kind, str) or kind not in CURRICULA:
+    found = None
+    if isinstance(kind, str):
+        found = CURRICULA.get(kind) or plugin(kind)
+    if found is None:
         raise RunStateError(
             f"expected the state of a curriculum of kind {', '.join(CURRICULA)}; got {kind!r}"
         )
-    return CURRICULA[kind].from_json(data)
+    return found.from_json(data)

@@ -231,3 +231,63 @@ def test_two_copies_of_a_saved_episode_do_not_touch_each_other(
     assert two.save_state() == alone.save_state() != one.save_state()
     for env in (one, two, alone):
         env.close()
+
+
+# --- many at once ---
+
+
+def test_a_round_is_what_each_would_do_alone(
+    locker: SynthEnvSpec, misbehaving: SynthEnvSpec, pool: Pool
+) -> None:
+    specs = [locker, misbehaving, locker, misbehaving]
+    seeds = [5, 2, 6, 3]
+    script = [["take key", "hello", "look", "raise"], ["open 1", "hello", "take key", "x"]]
+    together = [SynthEnv(spec, pool=pool) for spec in specs]
+    alone = [SynthEnv(spec, pool=pool) for spec in specs]
+    try:
+        first = SynthEnv.reset_all(together, seeds)
+        assert first == [env.reset(seed=seed) for env, seed in zip(alone, seeds, strict=True)]
+        assert SynthEnv.hints_all(together, 2) == [env.hint for env in alone]
+        round_one = SynthEnv.step_all(together, script[0])
+        assert round_one == [env.step(a) for env, a in zip(alone, script[0], strict=True)]
+        assert round_one[3].info["fault"]["kind"] == "error"
+        # What failed is over; the others go on.
+        assert SynthEnv.step_all(together[:3], script[1][:3]) == [
+            env.step(a) for env, a in zip(alone[:3], script[1][:3], strict=True)
+        ]
+        with pytest.raises(ResetNeeded):
+            SynthEnv.step_all(together, script[1])
+        with pytest.raises(ConfigError, match="an action is a str"):
+            SynthEnv.step_all(together[:1], [1])  # type: ignore[list-item]
+    finally:
+        for env in [*together, *alone]:
+            env.close()
+
+
+def test_a_reset_that_fails_in_a_round_is_an_error_in_its_place(
+    locker: SynthEnvSpec, pool: Pool
+) -> None:
+    source = locker.record.source.replace(
+        "def reset(self, seed):", "def reset(self, seed):\n        1 / (seed - 7)"
+    )
+    broken = replace(locker, record=replace(locker.record, source=source))
+    envs = [SynthEnv(spec, pool=pool) for spec in (broken, locker, broken)]
+    try:
+        results = SynthEnv.reset_all(envs, [7, 7, 8])
+        assert isinstance(results[0], EnvFaultError)
+        assert results[0].call == "reset"
+        assert not isinstance(results[1], EnvFaultError)
+        assert not isinstance(results[2], EnvFaultError)
+        assert SynthEnv.hints_all([envs[1], envs[2]], 2) == [envs[1].hint, envs[2].hint]
+        with pytest.raises(ResetNeeded):
+            SynthEnv.hints_all(envs, 2)
+    finally:
+        for env in envs:
+            env.close()
+
+
+def test_an_environment_cannot_be_twice_in_a_round(locker: SynthEnvSpec, pool: Pool) -> None:
+    env = SynthEnv(locker, pool=pool)
+    with pytest.raises(ConfigError, match="once"):
+        SynthEnv.reset_all([env, env], [1, 2])
+    env.close()
