@@ -197,7 +197,9 @@ def main(arguments: Sequence[str]) -> int:
     jobs = [
         Job(asked.out, condition, seed) for seed in asked.seeds for condition in asked.conditions
     ]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A background job of a shell ignores SIGINT, and so would every run that it begins.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     # The oracle is a plug-in that lies here.
     paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     crew = Crew({**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": paths})
