@@ -11,6 +11,7 @@ for _name, _value in (
     ("TOKENIZERS_PARALLELISM", "false"),
     ("TRL_EXPERIMENTAL_SILENCE", "1"),
     ("HF_HUB_DISABLE_PROGRESS_BARS", "1"),
+    ("TQDM_DISABLE", "1"),
 ):
     os.environ.setdefault(_name, _value)
 

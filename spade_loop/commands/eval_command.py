@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from spade_loop.commands import model_options as options
 from spade_loop.errors import ConfigError, ModelError, SpadeLoopError
+from spade_loop.report.formats import visible
 from spade_loop.speaking import Decoding
 
 if TYPE_CHECKING:
@@ -186,7 +188,7 @@ def _run(  # noqa: PLR0913 -- the command, its options read
     tables = tables_of(found, model.cost if model.priced else None)
     replace_text(out / "eval.md", f"# Evaluation of {found.label}\n\n{as_markdown(tables)}")
     show(tables, msgspec.to_builtins(found, str_keys=True), form)
-    console.print(f"results     {out / 'eval.json'}", highlight=False)
+    console.print(Text(visible(f"results     {out / 'eval.json'}")), soft_wrap=True)
 
 
 def _opened(
@@ -210,7 +212,7 @@ def _resumable(out: Path, console: Console) -> Iterator[None]:
     except ModelError as error:
         raise ModelError(f"{error}; {how}") from error
     except KeyboardInterrupt:
-        console.print(f"interrupted; {how}", highlight=False)
+        console.print(Text(visible(f"interrupted; {how}")), soft_wrap=True)
         raise
 
 
@@ -243,4 +245,6 @@ def _list(form: str) -> None:
 def _shown(default: object) -> str:
     if isinstance(default, tuple):
         return ",".join(str(part) for part in default)
+    if isinstance(default, bool):
+        return str(default).lower()  # as one writes it
     return "" if default is None else str(default)

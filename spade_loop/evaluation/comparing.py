@@ -155,7 +155,17 @@ def _conditions(name: str, sides: Sequence[Side], results: Sequence[SuiteResult]
             notes.append(
                 f"{name}: {side.label} has {result.samples} samples an item, {sides[0].label} {results[0].samples}."
             )
+        given, first = _options(result), _options(results[0])
+        if given != first:
+            notes.append(
+                f"{name}: options of {side.label} were {given or 'none'}, of {sides[0].label} {first or 'none'}."
+            )
     return notes
+
+
+def _options(result: SuiteResult) -> str:
+    """What was set, but for the place of the data: other data make another version."""
+    return ", ".join(f"{k}={v}" for k, v in sorted(result.options.items()) if k != "data")
 
 
 def _told(result: SuiteResult) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from spade_loop.errors import ConfigError, MissingExtraError, ModelError
 
 Row = Mapping[str, Any]
+PROBE_SECONDS: Final = 10.0
+"""How long to wait for the Hub's first answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,11 @@ def field_of(row: Row, number: int, *names: str) -> str:
     )
 
 
+def digest_of(parts: object) -> str:
+    """Eight hexadecimal digits that stand for the texts of a benchmark: other data make another version of a suite."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+
 def _file_rows(path: Path) -> Iterator[Row]:
     try:
         text = path.read_text(encoding="utf-8")
@@ -83,7 +92,8 @@ def _hub_rows(hub: HubData) -> list[Row]:
             "data from the Hub need the package datasets: pip install 'synthgym[eval]', or give --data FILE"
         ) from error
     try:
-        loaded = datasets.load_dataset(hub.repository, hub.config, split=hub.split)
+        with _cache_alone_where_unreachable(hub):
+            loaded = datasets.load_dataset(hub.repository, hub.config, split=hub.split)
     except (OSError, ValueError, RuntimeError) as error:
         first = hub.access or "check the network and the login (`hf auth login`)"
         said = " ".join(str(error).split())[:300]
@@ -92,3 +102,25 @@ def _hub_rows(hub: HubData) -> list[Row]:
             f"What came: {said}"
         ) from error
     return [dict(row) for row in loaded]
+
+
+@contextmanager
+def _cache_alone_where_unreachable(hub: HubData) -> Iterator[None]:
+    """Without a network the cache alone is asked, instead of half a minute of retries that print."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    constants = huggingface_hub.constants
+    before = constants.HF_HUB_OFFLINE
+    # The Hub's HTTP library is not always the same one; its root exception is what the Hub's own derives from.
+    unreachable: tuple[type[BaseException], ...] = (OSError, *HfHubHTTPError.__bases__)
+    try:
+        huggingface_hub.HfApi().dataset_info(hub.repository, timeout=PROBE_SECONDS)
+    except (HfHubHTTPError, OfflineModeIsEnabled, ValueError):
+        pass  # it answered, or is not to be asked: loading will say what is wrong
+    except unreachable:
+        constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from spade_loop.evaluation.comparing import Comparison, Difference
+from spade_loop.evaluation.comparing import MCNEMAR, SIGN_FLIP, Comparison, Difference
 from spade_loop.evaluation.results import OVERALL, Evaluation, SuiteResult
 from spade_loop.evaluation.statistics import Estimate
 from spade_loop.evaluation.suite import Failure
@@ -23,15 +23,21 @@ def tables_of(evaluation: Evaluation, cost: Cost | None = None) -> list[Table]:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """All rows of a comparison."""
+    """All rows of a comparison. A is the same in each; B has a column of its own where there are several."""
+    first = comparison.rows[0].first
+    seconds = list(dict.fromkeys(row.second for row in comparison.rows))
+    several = len(seconds) > 1
+    what = "accuracy" if comparison.metric == "correct" else "scores"
+    sides = f"A is {first}" + ("" if several else f", B is {seconds[0]}")
     return Table(
-        title=f"Comparison of {'accuracy' if comparison.metric == 'correct' else 'scores'}, in per cent",
+        title=f"Comparison of {what}, in per cent: {sides}",
         columns=(
-            "Suite", "Category", "A", "B", "Items", "A", "B", "B − A", "95 % interval",  # noqa: RUF001
-            "A better", "B better", "p", "p (Holm)",
+            "Suite", "Category", *(["B"] if several else []), "Items", "A %", "B %",
+            "B − A", "95 % interval", "A/B better", "p", "p (Holm)",  # noqa: RUF001
         ),
-        rows=tuple(_comparison_row(row) for row in comparison.rows),
-        labels=4,
+        rows=tuple(_comparison_row(row, several=several) for row in comparison.rows),
+        labels=3 if several else 2,
+        spare=frozenset({"A/B better", "p"}),
         notes=(
             "Items are paired by id. Intervals: percentile bootstrap of paired items. "
             + _tests(comparison.rows)
@@ -74,6 +80,7 @@ def _rates(evaluation: Evaluation) -> Table:
         ),
         rows=tuple(rows),
         labels=2,
+        spare=frozenset({"Samples", "Score"}),
         notes=(
             "Accuracy is the mean over items of the share of samples that were correct; intervals resample items. "
             "Attempts that failed count as wrong, but for faults of an environment, which are left out.",
@@ -137,28 +144,28 @@ def _percent(estimate: Estimate | None) -> str:
     return MISSING if estimate is None else f"{100 * estimate.value:.1f}"
 
 
-def _comparison_row(row: Difference) -> tuple[str, ...]:
+def _comparison_row(row: Difference, *, several: bool) -> tuple[str, ...]:
     mark = " *" if row.adjusted < _SIGNIFICANT else ""
     return (
         row.suite,
         row.group,
-        row.first,
-        row.second,
+        *([row.second] if several else []),
         f"{row.items:,}",
         f"{100 * row.first_mean:.1f}",
         f"{100 * row.second_mean:.1f}",
         f"{100 * row.difference.value:+.1f}",
         interval(row.difference),
-        f"{row.only_first:,}",
-        f"{row.only_second:,}",
+        f"{row.only_first:,}/{row.only_second:,}",
         _p(row.p_value),
         _p(row.adjusted) + mark,
     )
 
 
 def _tests(rows: Sequence[Difference]) -> str:
-    names = list(dict.fromkeys(row.test for row in rows))
-    return f"Test: {'; '.join(names)}."
+    names = {row.test for row in rows}
+    if len(names) > 1:
+        return f"Tests: {MCNEMAR}, where both have one sample of every item; else {SIGN_FLIP}."
+    return f"Test: {names.pop()}."
 
 
 def _p(value: float) -> str:

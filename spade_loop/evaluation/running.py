@@ -153,9 +153,13 @@ def _held(out: Path, model: JsonRow) -> tuple[SuiteResult, ...]:
     found = read_evaluation(out)
     if found.model != model:
         raise RunStateError(
-            f"{out} holds results of {found.model}, not of {model}: give another --out"
+            f"{out} holds results of {_named(found.model)}, not of {_named(model)}: give another --out"
         )
     return found.suites
+
+
+def _named(model: JsonRow) -> str:
+    return f"{model.get('name')} (backend {model.get('backend')})"
 
 
 def _play(

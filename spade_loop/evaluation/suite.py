@@ -8,6 +8,7 @@ model's side is a value: an `Attempt` with a `failure`. What a suite raises whil
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -136,18 +137,23 @@ def spread(
 ) -> tuple[Item, ...]:
     """At most `limit` items, taken in turn from each group, in the order of the list; all of them without a limit.
 
-    A smaller limit takes a part of what a larger one takes. `ConfigError` for a limit below 1.
+    Where there are more groups than the limit allows, they are taken from each category in turn. A smaller limit takes
+    a part of what a larger one takes. `ConfigError` for a limit below 1.
     """
     if limit is None:
         return tuple(items)
     if limit < 1:
         raise ConfigError(f"--limit must be at least 1, got {limit}")
-    seen: dict[str, int] = {}
-    rounds = []
+    of_group: Counter[str] = Counter()
+    of_category: Counter[tuple[int, str]] = Counter()
+    ranked = []
     for place, item in enumerate(items):
-        seen[by(item)] = seen.get(by(item), 0) + 1
-        rounds.append((seen[by(item)], place))
-    return tuple(items[place] for place in sorted(place for _, place in sorted(rounds)[:limit]))
+        group = by(item)
+        of_group[group] += 1
+        turn = of_group[group]
+        of_category[turn, item.category] += 1
+        ranked.append((turn, of_category[turn, item.category], place))
+    return tuple(items[place] for place in sorted(place for *_, place in sorted(ranked)[:limit]))
 
 
 def unread(reply: Reply, transcript: Sequence[Message], detail: str = "") -> Attempt:

@@ -19,6 +19,10 @@ from synthgym.ids import did_you_mean
 
 Format = Literal["terminal", "markdown", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
+PIPED: Final = 400
+"""Columns there are for a table in a file or a pipe; it takes what it needs."""
+_LONG_HEADING: Final = 7
+"""Characters from which on the heading of a column of numbers has two lines."""
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -36,6 +40,8 @@ _LATEX: Final = {
     "−": r"$-$",  # noqa: RUF001
     "±": r"$\pm$",
 }
+_NEGATIVE: Final = re.compile(r"(?<![^\s\[])-(?=[0-9])", re.ASCII)
+"""The sign of a number, which is no hyphen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,8 @@ class Table:
     labels: int = 1
     notes: tuple[str, ...] = ()
     """Sentences below it."""
+    spare: frozenset[str] = frozenset()
+    """Headings of columns that a narrow terminal does without."""
 
 
 def check_format(name: str) -> None:
@@ -61,7 +69,8 @@ def check_format(name: str) -> None:
 def show(tables: Sequence[Table], plain: object, form: str) -> None:
     """Print tables in a format of `FORMATS`; in JSON, `plain` in their place."""
     if form == "terminal":
-        print_tables(tables, Console())
+        console = Console()
+        print_tables(tables, console if console.is_terminal else Console(width=PIPED))
     elif form == "json":
         sys.stdout.write(json.dumps(plain, indent=2, allow_nan=False) + "\n")
     else:
@@ -108,18 +117,37 @@ def as_latex(tables: Sequence[Table]) -> str:
 
 
 def print_tables(tables: Sequence[Table], console: Console) -> None:
-    """Tables on a terminal."""
-    for table in tables:
-        grid = Grid(title=Text(visible(table.title)), title_justify="left")
-        for place, column in enumerate(table.columns):
-            grid.add_column(
-                Text(visible(column)), justify="left" if place < table.labels else "right"
-            )
-        for row in table.rows:
-            grid.add_row(*(Text(visible(cell)) for cell in row))
+    """Tables on a terminal: names are folded where there is no room for them, numbers are not."""
+    for number, table in enumerate(tables):
+        if number:
+            console.print()
+        console.print(Text(visible(table.title), style="bold"), soft_wrap=True)
+        grid = _grid(table, frozenset())
+        room = console.options.update(width=PIPED)
+        if console.measure(grid, options=room).maximum > console.width:
+            grid = _grid(table, table.spare)
         console.print(grid)
         for note in table.notes:
             console.print(Text(visible(note)), soft_wrap=True)
+
+
+def _grid(table: Table, left_out: frozenset[str]) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    places = [i for i, column in enumerate(table.columns) if column not in left_out]
+    for place in places:
+        label = place < table.labels
+        heading = visible(table.columns[place])
+        if not label and len(heading) > _LONG_HEADING:
+            heading = "\n".join(heading.rsplit(" ", 1))
+        grid.add_column(
+            Text(heading),
+            justify="left" if label else "right",
+            overflow="fold",
+            no_wrap=not label,
+        )
+    for row in table.rows:
+        grid.add_row(*(Text(visible(row[place])) for place in places))
+    return grid
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -132,9 +160,12 @@ def _markdown_text(text: str) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(_latex_text(cell) for cell in cells) + r" \\"
+    """A row: what begins with a bracket or a star would be taken for an option of the end of the line before it."""
+    row = " & ".join(_latex_text(cell) for cell in cells)
+    return ("{}" if row.startswith(("[", "*")) else "") + row + r" \\"
 
 
 def _latex_text(text: str) -> str:
     flat = " ".join(visible(text).split()).replace(MISSING, "--")
-    return "".join(_LATEX.get(character, character) for character in flat)
+    text = "".join(_LATEX.get(character, character) for character in flat)
+    return _NEGATIVE.sub("$-$", text)

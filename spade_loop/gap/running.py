@@ -23,6 +23,7 @@ from spade_loop.gap.report import GapReport
 from spade_loop.gap.settings import GapSettings
 from spade_loop.gap.subjects import Field, open_field
 from spade_loop.journal import Journal
+from spade_loop.library import BUNDLED
 from spade_loop.measurement import Reproduces
 from spade_loop.speaking import Speaker, Usage
 from spade_loop.state import replace_text
@@ -81,6 +82,11 @@ def run(asked: Asked, console: Console) -> GapReport:
 def check(asked: Asked, field: Field) -> None:
     """Refuse what can be refused before anything is loaded, asked or written."""
     if asked.write:
+        if asked.place == BUNDLED and not Path(BUNDLED).exists():
+            raise ConfigError(
+                f"--write notes figures in a snapshot of your own, and {BUNDLED!r} belongs to the package: make a copy "
+                "(`synthgym snapshot filter` writes one), and name its folder"
+            )
         check_notable(field)
     if field.snapshot is None and asked.settings.decoding.temperature == 0.0:
         raise ConfigError(
@@ -117,7 +123,7 @@ def _measured(asked: Asked, field: Field, journal: Journal, console: Console) ->
         pool = stack.enter_context(Pool(max_workers=workers))
         speaker = stack.enter_context(asked.open_speaker())
         player, reproduces = _player(stack, speaker, pool, field, settings)
-        display = stack.enter_context(GapDisplay(console, asked.spent))
+        display = stack.enter_context(GapDisplay(console, asked.spent, asked=lambda: speaker.usage))
         stack.enter_context(_told_how_to_go_on(display, asked.out))
         work = Measurement(
             settings=settings,

@@ -11,7 +11,7 @@ from typing import Final
 
 from spade_loop.errors import ConfigError, MissingExtraError
 from spade_loop.evaluation.grading import Graders, GradingError
-from spade_loop.evaluation.hub import HubData, field_of, rows_of
+from spade_loop.evaluation.hub import HubData, digest_of, field_of, rows_of
 from spade_loop.evaluation.suite import Attempt, Failure, Item, Say, answered, spread, unread
 from spade_loop.speaking import Decoding
 from spade_loop.types import Message
@@ -49,8 +49,9 @@ class Aime:
                 "answers are compared by math-verify: pip install 'synthgym[eval]'"
             ) from error
         self.name = f"aime-{year}"
-        self.version = f"1 (math-verify {installed})"
         self._items = _items(self.name, data, HubData(repository=f"MathArena/aime_{year}"))
+        content = digest_of([(i.content.text, i.content.answer) for i in self._items])
+        self.version = f"1 (data {content}, math-verify {installed})"
         self._graders = Graders(seconds=SECONDS)
 
     def items(self, limit: int | None) -> Sequence[Item]:

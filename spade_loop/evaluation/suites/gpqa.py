@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spade_loop.evaluation.hub import HubData, field_of, rows_of
+from spade_loop.evaluation.hub import HubData, digest_of, field_of, rows_of
 from spade_loop.evaluation.suite import Attempt, Item, Say, answered, spread, unread
 from spade_loop.speaking import Decoding
 from spade_loop.types import Message
@@ -51,7 +51,6 @@ class GpqaDiamond:
     """The suite `gpqa-diamond`."""
 
     name = "gpqa-diamond"
-    version = "1"
     decoding = Decoding(max_tokens=32_768, temperature=0.7, top_p=0.95)
     """Of the SPADE evaluation."""
     samples = 8
@@ -81,6 +80,8 @@ class GpqaDiamond:
                 )
             )
         self._items = tuple(items)
+        contents: list[_Question] = [item.content for item in items]
+        self.version = f"1 (data {digest_of([(q.text, q.options, q.right) for q in contents])})"
 
     def items(self, limit: int | None) -> Sequence[Item]:
         """The questions, in the order of the data."""

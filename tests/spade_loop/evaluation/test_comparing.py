@@ -161,9 +161,20 @@ def test_other_conditions_are_told() -> None:
     )
 
 
+def test_other_options_are_told_but_not_another_place_of_the_same_data() -> None:
+    a = side("a", A, options={"max_turns": "2", "data": "here.jsonl"})
+    b = side("b", B, options={"data": "there.jsonl"})
+    assert compare([a, b]).notes == ("quiz: options of b were none, of a max_turns=2.",)
+    same = side("b", B, options={"max_turns": "2", "data": "there.jsonl"})
+    assert compare([a, same]).notes == ()
+
+
 def test_tables_say_what_they_are(tmp_path: Path) -> None:
     text = as_markdown([comparison_table(compare([side("a", A), side("b", B)]))])
-    assert "| quiz | overall | a | b | 30 | 33.3 | 66.7 | +33.3 |" in text
+    assert "A is a, B is b" in text
+    assert "| quiz | overall | 30 | 33.3 | 66.7 | +33.3 |" in text
+    three = comparison_table(compare([side("a", A), side("b", B), side("c", A)]))
+    assert "| quiz | overall | c | 30 | 33.3 | 33.3 | +0.0 |" in as_markdown([three])
     assert "0.0129 \\*" in text
     assert "McNemar, exact" in text
     tables = tables_of(side("a", A).evaluation, cost=lambda usage: 0.5)

@@ -261,6 +261,15 @@ def test_the_suite_of_the_docs_is_found_and_played(service: Service, tmp_path: P
     assert result["failures"] == {"unparsed": 1}
 
 
+def test_bars_of_other_libraries_are_not_shown() -> None:
+    pytest.importorskip("tqdm")
+    code = "import spade_loop.cli; from tqdm.auto import tqdm; print(sum(tqdm(range(3))))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (ran.stdout, ran.stderr) == ("3\n", "")
+
+
 @pytest.mark.slow
 def test_a_model_on_this_machine_plays_a_snapshot(
     run: Callable[..., Ran], tiny_model: Path, tmp_path: Path

@@ -92,6 +92,18 @@ def test_a_limit_takes_evenly_and_keeps_the_order(items: list[Item], limit: int)
     assert set(kept) <= set(spread(items, limit + 1))
 
 
+def test_a_limit_below_the_number_of_groups_takes_from_all_categories() -> None:
+    groups = [("math", "m0"), ("math", "m1"), ("math", "m2"), ("logic", "l0"), ("words", "w0")]
+    items = [Item(id=f"{name}/{n}", category=c) for c, name in groups for n in range(3)]
+
+    def kept(limit: int) -> list[str]:
+        return [i.id for i in spread(items, limit, by=lambda item: item.id.partition("/")[0])]
+
+    assert kept(3) == ["m0/0", "l0/0", "w0/0"]
+    assert kept(5) == ["m0/0", "m1/0", "m2/0", "l0/0", "w0/0"]
+    assert kept(8) == ["m0/0", "m0/1", "m1/0", "m2/0", "l0/0", "l0/1", "w0/0", "w0/1"]
+
+
 def test_a_limit_below_one_is_refused_and_none_takes_all() -> None:
     items = [Item(id="1", category="a")]
     assert spread(items, None) == tuple(items)

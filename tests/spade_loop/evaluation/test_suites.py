@@ -49,6 +49,20 @@ def aime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     suite.close()
 
 
+def test_other_problems_make_another_version(tmp_path: Path) -> None:
+    pytest.importorskip("math_verify", reason="needs the extra `eval`", exc_type=ImportError)
+    versions = []
+    for name, rows in {
+        "a.jsonl": [{"problem": "1 + 1?", "answer": 2}],
+        "same.jsonl": [{"question": " 1 + 1? ", "label": "002"}],
+        "b.jsonl": [{"problem": "1 + 2?", "answer": 3}],
+    }.items():
+        suite = aime_2025(data=lines(tmp_path / name, *rows))
+        versions.append(suite.version)
+        suite.close()
+    assert versions[0] == versions[1] != versions[2]
+
+
 def test_aime_is_asked_as_in_the_evaluation(aime: Suite) -> None:
     assert (aime.name, aime.samples, aime.decoding.max_tokens) == ("aime-2025", 64, 32_768)
     assert [item.id for item in aime.items(None)] == ["aime-2025/1", "aime-2025/2"]
@@ -116,6 +130,37 @@ def test_a_file_that_is_not_there_or_not_json_is_refused(tmp_path: Path) -> None
 # --- the Hub ---
 
 
+@pytest.fixture
+def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Hub that answers, without a network."""
+    hub_library = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub_library.HfApi, "dataset_info", lambda *_, **__: None)
+
+
+def test_without_a_network_the_cache_alone_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    hub_library = pytest.importorskip("huggingface_hub")
+    constants = hub_library.constants
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    offline: list[bool] = []
+
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise hub_library.errors.HfHubHTTPError.__bases__[0]("no such host")
+
+    def load(*_: Any, **__: Any) -> list[Any]:
+        offline.append(constants.HF_HUB_OFFLINE)
+        return [{"a": 1}]
+
+    monkeypatch.setattr(hub_library.HfApi, "dataset_info", unreachable)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    hub.rows_of(None, hub.HubData(repository="a/b"))
+    assert (offline, constants.HF_HUB_OFFLINE) == ([True], False)
+    monkeypatch.setattr(hub_library.HfApi, "dataset_info", lambda *_, **__: None)
+    hub.rows_of(None, hub.HubData(repository="a/b"))
+    assert offline == [True, False]
+
+
+@pytest.mark.usefixtures("reachable")
 def test_data_come_from_the_hub_where_no_file_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
     asked: list[Any] = []
@@ -132,6 +177,7 @@ def test_data_come_from_the_hub_where_no_file_is_given(monkeypatch: pytest.Monke
     suite.close()
 
 
+@pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize(
     ("suite", "told"),
     [

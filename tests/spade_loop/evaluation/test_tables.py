@@ -51,6 +51,35 @@ def test_latex_is_escaped_and_complete() -> None:
     assert r"\caption{A \#1 table. A note\_with 5 \%.}" in text
 
 
+def test_latex_has_minus_signs_and_no_row_that_starts_an_option() -> None:
+    table = Table(
+        title="t", columns=("a-1", "b"), rows=(("[x]", "-6.2"), ("*", "[-18.8, -0.1]")), labels=1
+    )
+    rows = as_latex([table]).splitlines()[7:9]
+    assert rows == [r"{}[x] & $-$6.2 \\", r"{}* & [$-$18.8, $-$0.1] \\"]
+    assert "a-1 & b" in as_latex([table])
+
+
+@given(st.integers(40, 120), st.lists(st.text("abc-:", min_size=1, max_size=40), min_size=1))
+def test_a_narrow_terminal_folds_names_and_cuts_nothing(width: int, names: list[str]) -> None:
+    rows = tuple((name, "[-18.8, 0.0]", "1.0000", "12/3") for name in names)
+    table = Table(
+        title="t",
+        columns=("Suite", "95 % interval", "p (Holm)", "A/B better"),
+        rows=rows,
+        spare=frozenset({"A/B better"}),
+    )
+    console = Console(file=io.StringIO(), width=width)
+    print_tables([table], console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    assert shown.count("[-18.8, 0.0]") == shown.count("1.0000") == len(names)
+    assert shown.count("12/3") == (len(names) if "better" in shown else 0)
+    assert "".join(names) in "".join(
+        line.split("  ")[0].split(" [")[0].strip() for line in shown.splitlines()[3:]
+    )
+
+
 def test_a_terminal_shows_what_would_be_obeyed() -> None:
     console = Console(file=io.StringIO(), width=120)
     print_tables([TABLE], console)
