@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
@@ -13,11 +12,9 @@ from typing import Any
 
 import pytest
 from openai_service import Answer, Service, answer, serving
-from rich.console import Console
 
 from spade_loop.cli import main
 from spade_loop.journal import read_journal
-from spade_loop.speaking import Usage
 from synthgym.cli import main as synthgym_main
 from synthgym.registry import Snapshot, write_snapshot
 from synthgym.spec import EnvRecord, SynthEnvSpec
@@ -375,42 +372,6 @@ def test_mistakes_about_places(gap: Gap, snapshot: Path, tmp_path: Path, service
     assert "--temperature 0" in gap(tasks, "--temperature", 0, out="t")[2]
     assert "--levels" in gap(tasks, "--levels", "1", out="t")[2]
     assert "did you mean 'line-1'" in gap(tasks, "--only", "line-2", out="t")[2]
-
-
-def test_what_a_long_episode_costs_is_seen_before_it_is_over() -> None:
-    from spade_loop.gap.display import GapDisplay
-
-    now, asked = [0.0], [Usage()]
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with GapDisplay(
-        console,
-        lambda usage: f"{usage.tokens} generated",
-        asked=lambda: asked[0],
-        clock=lambda: now[0],
-    ) as display:
-        display.look(2, 1, 4)
-        display.played(0, Usage(1, 10, 100))  # of an earlier process
-        now[0], asked[0] = 90.0, Usage(1, 10, 7)
-    assert "107 generated, 1 min 30 s" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
-def test_a_log_is_told_now_and_then() -> None:
-    from spade_loop.gap.display import NOTE_SECONDS, GapDisplay
-
-    now = [0.0]
-    console = Console(file=io.StringIO(), width=120)
-    with GapDisplay(
-        console, lambda usage: f"{usage.tokens} generated", clock=lambda: now[0]
-    ) as display:
-        display.look(2, 1, 4)
-        display.played(1, Usage(1, 10, 1))
-        assert console.file.getvalue() == ""  # type: ignore[attr-defined]
-        now[0] = NOTE_SECONDS
-        display.played(1, Usage(2, 20, 2))
-        display.played(1, Usage(3, 30, 3))
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert lines[0] == "2 pairs of 1, 4 episodes to play, 2 played: 2 generated, 1 min 00 s"
-    assert len(lines) == 2
 
 
 def test_ctrl_c_ends_at_once_and_keeps_what_is_done(
